@@ -22,6 +22,9 @@ const (
 // errNotTaken means that a request can be made again as if it had not been made.
 var errNotTaken = errors.New("doh: the connection took no more requests")
 
+// errNoneFree means that a request found no connection, and is not the one to open another one.
+var errNoneFree = errors.New("doh: no connection is free")
+
 // tries are those of one query.
 type tries struct {
 	n     int
@@ -32,6 +35,9 @@ type tries struct {
 // again reports whether the request that failed with err is to be made again, and waits for when. A connection that
 // the upstream closed, or knows no more, costs one more try only: the query may be what closed it.
 func (t *tries) again(ctx context.Context, p *Proxy, c *httpClient, reused bool, err error) bool {
+	if errors.Is(err, errNoneFree) { // the context ends it
+		return pause(ctx)
+	}
 	if t.n == maxTries {
 		return false
 	}
@@ -43,14 +49,18 @@ func (t *tries) again(ctx context.Context, p *Proxy, c *httpClient, reused bool,
 	default:
 		t.ended = true
 	}
-	if t.n++; t.n > 1 {
-		select {
-		case <-time.After(tryPause):
-		case <-ctx.Done():
-			return false
-		}
+	t.n++
+	return t.n == 1 || pause(ctx)
+}
+
+// pause waits before a request is made again, and reports whether it still has time.
+func pause(ctx context.Context) bool {
+	select {
+	case <-time.After(tryPause):
+		return true
+	case <-ctx.Done():
+		return false
 	}
-	return true
 }
 
 // onceTransport gives a request back with errNotTaken where the library would make it again over HTTP/2: from the
@@ -98,7 +108,7 @@ type takenTurn struct {
 }
 
 // mayDial reports whether a connection may be opened for a request, whose context it is. Where the connections
-// take few requests each, those which find theirs at its end would open one each; they go back to wait for one.
+// take few requests each, those which find theirs at its end would open one each; they go back and look for one.
 func (h *httpClients) mayDial(ctx context.Context, now int64) bool {
 	t, ok := ctx.Value(turnKey{}).(*takenTurn)
 	if !ok || t.opens != nil {

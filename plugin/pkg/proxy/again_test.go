@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/coredns/coredns/plugin/pkg/doh"
+	"github.com/coredns/coredns/plugin/pkg/eventloop"
 	"github.com/coredns/coredns/plugin/pkg/transport"
 
 	"golang.org/x/net/http2"
@@ -176,5 +177,36 @@ func TestManyConnectionsClosedWhileIdle(t *testing.T) {
 	askMany(t, p, all)
 	if _, err := ask(p, "www.example.org.", Options{}); err != nil || arrived.Load() != all+1 {
 		t.Errorf("%d are answered, %v", arrived.Load(), err)
+	}
+}
+
+// A request that finds no connection says nothing of those that there are, and looks again for as long as it has time.
+func TestNoConnectionIsFree(t *testing.T) {
+	p := proxyTo(t, "127.0.0.1:443", transport.HTTPS)
+	c := &httpClient{connected: true, shared: true}
+	p.clients.made(t.Context(), c, nil, 1, errNoneFree)
+	if !c.connected || c.refused != 0 {
+		t.Error("no connection is relied on any more")
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	of := tries{n: maxTries}
+	if !of.again(ctx, p, c, true, errNoneFree) || of.n != maxTries {
+		t.Error("it is a try as any other")
+	}
+	if cancel(); of.again(ctx, p, c, true, errNoneFree) {
+		t.Error("its time is over, and it looks again")
+	}
+}
+
+// An upstream that answers, while a connection is opened for so long that it may take no more, has nobody wait for that.
+func TestAnswersWhileAConnectionIsOpened(t *testing.T) {
+	for after, goOn := range map[time.Duration]bool{eventloop.LeastPatience / 2: false, 2 * eventloop.LeastPatience: true} {
+		p := proxyTo(t, "127.0.0.1:443", transport.HTTPS)
+		o := &opening{since: 1, done: make(chan struct{})}
+		c := &httpClient{users: 2, opening: o}
+		p.put(t.Context(), c, 1, 1+int64(after), nil)
+		if o.over != goOn || c.connected != goOn {
+			t.Errorf("after %v: %+v", after, o)
+		}
 	}
 }

@@ -137,6 +137,7 @@ func (p *Proxy) put(ctx context.Context, c *httpClient, sent, now int64, err err
 	switch {
 	case err == nil:
 		c.heard = now
+		h.answered(c, now)
 	case sent > 0 && h.given == nil && p.silent(context.Cause(ctx), c.heard, sent, now):
 		h.retire(c)
 	}
@@ -190,7 +191,7 @@ func (p *Proxy) newHTTPClient() *http.Client {
 	dialer := &net.Dialer{Timeout: httpDialTime, KeepAlive: 30 * time.Second, LocalAddr: conf.localAddr("tcp")}
 	t.DialContext = func(ctx context.Context, network, addr string) (net.Conn, error) {
 		if !p.clients.mayDial(ctx, p.engine.now()) {
-			return nil, errNotTaken
+			return nil, errNoneFree
 		}
 		conn, err := dialer.DialContext(ctx, network, addr)
 		return nonblock.Conn(conn), err

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"time"
+
+	"github.com/coredns/coredns/plugin/pkg/eventloop"
 )
 
 // This file has one request of a client open its connection, and the others wait for that. The library would have each
@@ -83,13 +85,22 @@ func (h *httpClients) sent(c *httpClient, now int64, first bool) {
 	}
 }
 
+// answered notes that c got an answer. If a connection has been opened for long meanwhile, the upstream may take no
+// more of them, and there is another one. h.mu is held.
+func (h *httpClients) answered(c *httpClient, now int64) {
+	if o := c.opening; o != nil && now-o.since > int64(eventloop.LeastPatience) {
+		c.connected = true
+		c.opened(o, nil)
+	}
+}
+
 // made notes that a request was made, which opened o if that is not nil, and ended now with err. ctx had its time.
 // After an error there may be no connection any more.
 func (h *httpClients) made(ctx context.Context, c *httpClient, o *opening, now int64, err error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if ctx.Err() != nil || errors.Is(err, errNoStream) { // it says nothing of the connection
-		err = nil
+	if ctx.Err() != nil || errors.Is(err, errNoStream) || errors.Is(err, errNoneFree) {
+		err = nil // it says nothing of the connection
 	} else if err != nil {
 		if c.connected = false; o != nil && !o.over && refusal(err) {
 			c.shut = now + slowDial
