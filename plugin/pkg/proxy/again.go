@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io"
 	"net/http"
+	"sync/atomic"
 	"time"
 
 	"github.com/coredns/coredns/plugin/pkg/transport"
@@ -17,6 +18,8 @@ import (
 const (
 	maxTries = 100                   // of a request that is not taken, on one connection after the other
 	tryPause = 10 * time.Millisecond // before each try but the first two
+
+	dialPause = 200 * time.Millisecond // between openings of connections that no request is to do
 )
 
 // errNotTaken means that a request can be made again as if it had not been made.
@@ -103,19 +106,24 @@ type turnKey struct{}
 // takenTurn is a request of c.
 type takenTurn struct {
 	c     *httpClient
-	opens *opening // of the connection, which the request does; nil if it is to find one
-	sent  func()   // is to be called when it has all that it needs to be sent
+	opens *opening    // of the connection, which the request does; nil if it is to find one
+	sent  func()      // is to be called when it has all that it needs to be sent
+	had   atomic.Bool // a connection, which may not have taken it
 }
 
 // mayDial reports whether a connection may be opened for a request, whose context it is. Where the connections
-// take few requests each, those which find theirs at its end would open one each; they go back and look for one.
+// take few requests each, those which find theirs at its end would open one each; they go back and look for one, but
+// one in a while may open it: there may be none.
 func (h *httpClients) mayDial(ctx context.Context, now int64) bool {
 	t, ok := ctx.Value(turnKey{}).(*takenTurn)
-	if !ok || t.opens != nil {
+	if !ok {
 		return true
 	}
 	h.mu.Lock()
-	refused := t.c.refused
+	may := t.opens != nil || t.c.refused == 0 || now >= t.c.refused+slowDial || now >= t.c.dialled+int64(dialPause)
+	if may {
+		t.c.dialled = now
+	}
 	h.mu.Unlock()
-	return refused == 0 || now >= refused+slowDial
+	return may
 }

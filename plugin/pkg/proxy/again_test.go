@@ -4,11 +4,13 @@ import (
 	"bytes"
 	"context"
 	"crypto/tls"
+	"encoding/base64"
 	"errors"
 	"io"
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -68,7 +70,7 @@ func (u *fewEach) serve(c net.Conn) {
 	}
 	f := http2.NewFramer(c, c)
 	f.WriteSettings()
-	queries := map[uint32][]byte{}
+	paths, queries := hpack.NewDecoder(4096, nil), map[uint32][]byte{}
 	for taken, answered := 0, 0; ; {
 		frame, err := f.ReadFrame()
 		if err != nil {
@@ -80,11 +82,19 @@ func (u *fewEach) serve(c net.Conn) {
 				f.WriteSettingsAck()
 			}
 		case *http2.HeadersFrame:
+			fields, _ := paths.DecodeFull(frame.HeaderBlockFragment())
 			if taken++; taken <= u.few {
 				queries[frame.StreamID] = []byte{}
 			}
 			if taken == max(u.few, 1) {
 				f.WriteGoAway(frame.StreamID*uint32(min(u.few, 1)), http2.ErrCodeNo, nil)
+			}
+			if frame.StreamEnded() && taken <= u.few { // GET
+				i := slices.IndexFunc(fields, func(h hpack.HeaderField) bool { return h.Name == ":path" })
+				_, q, _ := strings.Cut(fields[i].Value, "dns=")
+				b, _ := base64.RawURLEncoding.DecodeString(q)
+				answerFrames(f, frame.StreamID, replyTo(b))
+				answered++
 			}
 		case *http2.DataFrame:
 			q, ok := queries[frame.StreamID]
@@ -114,12 +124,15 @@ func answerFrames(f *http2.Framer, stream uint32, reply []byte) {
 
 // Queries that come together have as many connections, one after the other, as they need, and no query fails.
 func TestFewRequestsOnEachConnection(t *testing.T) {
-	const few, all = 3, 30
-	u := &fewEach{few: few}
-	p := u.proxy(t)
-	askMany(t, p, all)
-	if n := u.conns.Load(); n < all/few {
-		t.Errorf("%d connections", n)
+	for method, few := range map[string]int{http.MethodPost: 3, http.MethodGet: 10} {
+		const all = 30
+		u := &fewEach{few: few}
+		p := u.proxy(t)
+		p.SetDOHRequestOptions(method)
+		askMany(t, p, all)
+		if n := u.conns.Load(); int(n) < all/few {
+			t.Errorf("%s: %d connections", method, n)
+		}
 	}
 }
 
@@ -135,17 +148,27 @@ func TestNoRequestsOnAnyConnection(t *testing.T) {
 	}
 }
 
-// Any request may open a connection, unless one was not taken a moment ago.
+// Any request may open a connection, unless one was not taken a moment ago: then one in a while.
 func TestWhoOpensConnections(t *testing.T) {
 	p := proxyTo(t, "127.0.0.1:443", transport.HTTPS)
 	c := &httpClient{}
 	other := context.WithValue(t.Context(), turnKey{}, &takenTurn{c: c})
-	if opens := context.WithValue(t.Context(), turnKey{}, &takenTurn{c: c, opens: &opening{}}); !p.clients.mayDial(opens, 1) || !p.clients.mayDial(other, 1) {
-		t.Error("no request was refused, and none may open a connection")
-	}
-	c.refused = 1
-	if p.clients.mayDial(other, 1+slowDial/2) || !p.clients.mayDial(other, 1+slowDial) {
-		t.Error("a request was refused, and it is forgotten at once, or never")
+	opens := context.WithValue(t.Context(), turnKey{}, &takenTurn{c: c, opens: &opening{}})
+	for _, step := range []struct {
+		ctx     context.Context
+		refused int64
+		now     time.Duration
+		want    bool
+	}{
+		{opens, 0, time.Hour, true}, {other, 0, time.Hour, true}, {other, 0, time.Hour, true},
+		{other, int64(time.Hour), time.Hour, false}, {opens, int64(time.Hour), time.Hour, true},
+		{other, int64(time.Hour), time.Hour + dialPause/2, false}, {other, int64(time.Hour), time.Hour + dialPause, true},
+		{other, int64(time.Hour), time.Hour + dialPause, false}, {other, 1, time.Hour + dialPause, true},
+	} {
+		c.refused = step.refused
+		if p.clients.mayDial(step.ctx, int64(step.now)) != step.want {
+			t.Errorf("%+v", step)
+		}
 	}
 }
 

@@ -50,6 +50,7 @@ type httpClient struct {
 	opening   *opening          // of a connection; nil if none is under way
 	shared    bool              // its connections take many requests at one time each: they are of HTTP/2
 	refused   int64             // when a request was not taken
+	dialled   int64             // when the opening of a connection began
 	shut      int64             // until when it is a last resort, as its connection was refused
 	retired   bool              // takes no more requests, and is closed with the last one
 }

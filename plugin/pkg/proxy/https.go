@@ -99,6 +99,7 @@ func (p *Proxy) traced(ctx context.Context, t *takenTurn, s *sending) context.Co
 		p.clients.sent(t.c, now, s.at.Swap(now) == 0)
 	}
 	return httptrace.WithClientTrace(context.WithValue(ctx, turnKey{}, t), &httptrace.ClientTrace{GotConn: func(i httptrace.GotConnInfo) {
+		t.had.Store(true)
 		p.clients.got(t.c)
 		if !streams {
 			t.sent()
@@ -116,7 +117,11 @@ func (p *Proxy) request(ctx context.Context, c *httpClient, s *sending, method s
 	if err != nil {
 		return err
 	}
-	err = c.fetch(p.traced(ctx, &takenTurn{c: c, opens: o}, s), p, method, query, buf)
+	t := &takenTurn{c: c, opens: o}
+	err = c.fetch(p.traced(ctx, t, s), p, method, query, buf)
+	if errors.Is(err, errNoneFree) && t.had.Load() { // GET, which the library makes again: its connection ended
+		err = errNotTaken
+	}
 	p.clients.made(ctx, c, o, p.engine.now(), err)
 	return err
 }
