@@ -10,6 +10,7 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"net/http/httptrace"
 	"slices"
 	"strings"
 	"sync"
@@ -230,6 +231,32 @@ func TestAnswersWhileAConnectionIsOpened(t *testing.T) {
 		p.put(t.Context(), c, 1, 1+int64(after), nil)
 		if o.over != goOn || c.connected != goOn {
 			t.Errorf("after %v: %+v", after, o)
+		}
+	}
+}
+
+// endsOnce is a transport whose connection ends under a request, if it has one, and who finds no other.
+type endsOnce struct{ conn net.Conn }
+
+func (e endsOnce) RoundTrip(r *http.Request) (*http.Response, error) {
+	if e.conn != nil {
+		httptrace.ContextClientTrace(r.Context()).GotConn(httptrace.GotConnInfo{Conn: e.conn})
+	}
+	return nil, errNoneFree
+}
+
+// A request that had a connection, and finds no other one, tells that the connection has ended.
+func TestConnectionThatWasHadHasEnded(t *testing.T) {
+	conn, other := net.Pipe()
+	defer conn.Close()
+	defer other.Close()
+	p := proxyTo(t, "127.0.0.1:443", transport.HTTPS)
+	for had, want := range map[net.Conn]error{nil: errNoneFree, conn: errNotTaken} {
+		c := &httpClient{Client: &http.Client{Transport: endsOnce{had}}, connected: true}
+		s := sending{got: func(net.Addr) {}}
+		err := p.request(t.Context(), c, &s, http.MethodGet, []byte("query"), new(bytes.Buffer))
+		if !errors.Is(err, want) || c.connected != (had == nil) {
+			t.Errorf("%v, connected is %v", err, c.connected)
 		}
 	}
 }
