@@ -11,19 +11,19 @@ const (
 )
 
 // large are the places for such queries, of all servers of the process.
-var large = newLargePlaces()
+var large largePlaces
 
 // largePlaces are places for them, of which some are taken.
 type largePlaces struct {
 	mu    sync.Mutex
 	taken int
-	free  sync.Cond
+	queue []*wanting // the first that came is the first to go on
 }
 
-func newLargePlaces() *largePlaces {
-	l := new(largePlaces)
-	l.free.L = &l.mu
-	return l
+// wanting waits for n places.
+type wanting struct {
+	n    int
+	have chan struct{}
 }
 
 // placesOf is how many places a query of so many octets takes; 0 if it is not large.
@@ -34,31 +34,31 @@ func (l *largePlaces) full(n int) bool {
 	return l.taken > 0 && int64(l.taken+n) > pool().most.Load()/largeShare
 }
 
-// take takes n places, or reports false if they are not there.
+// take takes n places, or reports false if they are not there, or others wait for some.
 func (l *largePlaces) take(n int) bool {
 	if n == 0 {
 		return true
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.full(n) {
+	if len(l.queue) > 0 || l.full(n) {
 		return false
 	}
 	l.taken += n
 	return true
 }
 
-// wait takes n places when they are there.
+// wait takes n places when they are there. One that needs many has its turn before those that came later.
 func (l *largePlaces) wait(n int) {
-	if n == 0 {
+	if l.take(n) {
 		return
 	}
+	w := wanting{n, make(chan struct{})}
 	l.mu.Lock()
-	defer l.mu.Unlock()
-	for l.full(n) {
-		l.free.Wait()
-	}
-	l.taken += n
+	l.queue = append(l.queue, &w)
+	l.next()
+	l.mu.Unlock()
+	<-w.have
 }
 
 // give gives n places back.
@@ -67,7 +67,18 @@ func (l *largePlaces) give(n int) {
 		return
 	}
 	l.mu.Lock()
+	defer l.mu.Unlock()
 	l.taken -= n
-	l.mu.Unlock()
-	l.free.Broadcast()
+	l.next()
+}
+
+// next lets those go on that wait, as far as there are places. mu is held.
+func (l *largePlaces) next() {
+	for len(l.queue) > 0 && !l.full(l.queue[0].n) {
+		w := l.queue[0]
+		l.queue[0] = nil
+		l.queue = l.queue[1:]
+		l.taken += w.n
+		close(w.have)
+	}
 }

@@ -72,3 +72,37 @@ func TestLargeQueryAlone(t *testing.T) {
 	Later(from, s, longer(packet(t, "www."), 60000), nil, wire.Unpack)
 	<-from.over
 }
+
+// Who waits for places has them in turn: those that need one do not pass for ever one that needs many.
+func TestLargeQueriesInTurn(t *testing.T) {
+	defer SetWaiting(int(pool().most.Load()))
+	SetWaiting(120) // of which large ones have 30
+	l := new(largePlaces)
+	for range 30 {
+		l.wait(1)
+	}
+	waits := func(n, before int) (have chan struct{}) {
+		have = make(chan struct{})
+		go func() { l.wait(n); close(have) }()
+		eventually.Holds(t, "it waits", func() bool {
+			l.mu.Lock()
+			defer l.mu.Unlock()
+			return len(l.queue) == before+1
+		})
+		return have
+	}
+	many, one := waits(15, 0), waits(1, 1)
+	l.give(1)
+	if l.take(1) {
+		t.Error("one was passed that waits")
+	}
+	for range 14 {
+		l.give(1)
+	}
+	<-many
+	l.give(1)
+	<-one
+	if l.give(30); l.taken != 0 || len(l.queue) != 0 {
+		t.Errorf("%d are taken, %d wait", l.taken, len(l.queue))
+	}
+}
