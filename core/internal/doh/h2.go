@@ -151,6 +151,9 @@ func (q *h2Query) Begin(s *service.Service) {
 // Reply implements exec.Source.
 func (q *h2Query) Reply(b []byte, mayWait bool) { q.respond(packed(b), mayWait) }
 
+// Flush has what others were answered go out, while this one waits for a place.
+func (q *h2Query) Flush() { q.Out.Flush() }
+
 // respond answers the request; what comes after that is for nobody.
 func (q *h2Query) respond(a answer, mayWait bool) {
 	q.answered = true

@@ -29,6 +29,9 @@ type loopSource interface {
 	ReplyIn(loop *eventloop.Loop, b []byte)
 }
 
+// flusher is a Source whose replies go out when its transport waits for more queries, or is told that it waits here.
+type flusher interface{ Flush() }
+
 // Waiting is a query that waits: for a worker, on which it may block, or parked, for an exchange that
 // somebody else ends. Then the chain runs again, from the packet as it came.
 type Waiting struct {
@@ -90,19 +93,35 @@ func Later(from Source, s *service.Service, packet []byte, q *wire.Query, out wi
 	}
 	from.Begin(s)
 	n := placesOf(len(packet))
-	large.wait(n) // before there is a copy of it
+	if !large.take(n) {
+		flush(from)
+		large.wait(n) // before there is a copy of it
+	}
 	w := newWaiting(from, s, packet, q, out)
 	w.places = n
 	if out != wire.Park {
-		pool().do(w)
+		if !pool().try(w) {
+			flush(from)
+			pool().do(w)
+		}
 		return
 	}
 	parked.Add(1)
 	w.park(q)
+	if parked.Load() > pool().most.Load() {
+		flush(from)
+	}
 	for parked.Load() > pool().most.Load() {
 		if !parkedPlaces.makeRoom() {
 			time.Sleep(parkedPause)
 		}
+	}
+}
+
+// flush has what from's client was answered go out, before its transport waits.
+func flush(from Source) {
+	if f, ok := from.(flusher); ok {
+		f.Flush()
 	}
 }
 

@@ -182,7 +182,7 @@ func (p *protocol) wait(s *service.Service, packet []byte, q *wire.Query, out wi
 	select {
 	case p.slots <- struct{}{}:
 	default:
-		p.Out.Flush()
+		p.Flush()
 		p.slots <- struct{}{}
 	}
 	if out == wire.Unpack && len(packet) >= wire.HeaderLen && wire.Header(packet).Opcode == dns.OpcodeUpdate {
@@ -204,6 +204,7 @@ func (u *update) Reply(b []byte, mayWait bool)                   { u.from.Reply(
 func (u *update) Begin(s *service.Service)                       { u.from.Begin(s) }
 func (u *update) End(s *service.Service)                         { u.from.End(s) }
 func (u *update) Scratch() *exec.Waiting                         { return u.from.Scratch() }
+func (u *update) Flush()                                         { u.from.Flush() }
 
 // End implements exec.Source: it frees the place of a query that has waited.
 func (p *protocol) End(s *service.Service) {
@@ -219,6 +220,9 @@ func (p *protocol) Reply(b []byte, mayWait bool) {
 	}
 	p.Out.SendFrame(b)
 }
+
+// Flush has what was answered go out. Queries behind it wait.
+func (p *protocol) Flush() { p.Out.Flush() }
 
 // ServeMessage implements exec.Source.
 func (p *protocol) ServeMessage(s *service.Service, packet []byte) { p.serve(s, packet, nil) }
