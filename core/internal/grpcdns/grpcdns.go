@@ -218,7 +218,8 @@ func (t *Transport) limitReading(ctx context.Context, _ *tap.Info) (context.Cont
 		s.Limited("waiting")
 		return nil, status.Error(codes.ResourceExhausted, exec.ErrCrowded.Error())
 	}
-	ctx, cancel := context.WithCancelCause(ctx) //nolint:govet // it ends with the call's context
+	call := ctx
+	ctx, cancel := context.WithCancelCause(call) //nolint:govet // it ends with the call's context
 	timer := time.AfterFunc(s.Read, func() {
 		// The call may have ended just now; then nobody was slow.
 		if ctx.Err() == nil {
@@ -227,9 +228,9 @@ func (t *Transport) limitReading(ctx context.Context, _ *tap.Info) (context.Cont
 		}
 	})
 	// The timer has the call. Of calls that a client makes and takes back all the time, hundreds of thousands would be
-	// kept until their time is over.
+	// kept until their time is over. The context that came has room for one more to tell, which costs less.
 	readings.Add(1)
-	forget := context.AfterFunc(ctx, func() {
+	forget := context.AfterFunc(call, func() {
 		timer.Stop()
 		readings.Add(-1)
 	})

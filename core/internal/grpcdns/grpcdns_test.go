@@ -114,6 +114,7 @@ func TestSlowMessage(t *testing.T) {
 	if !coretest.Since(begin, of.Read) || coretest.Limited(of, "read_time") != 1 {
 		t.Errorf("after %v, counted %d", time.Since(begin), coretest.Limited(of, "read_time"))
 	}
+	eventually.Holds(t, "none is open", func() bool { return readings.Load() == 0 && calls.Load() == 0 })
 	// One whose message came is not counted.
 	if _, err := clients.Connect(t, "grpc", s.addr).Ask(coretest.Query("www.")); err != nil {
 		t.Error(err)
