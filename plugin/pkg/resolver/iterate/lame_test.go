@@ -354,3 +354,54 @@ func TestProxied(t *testing.T) {
 		w.conf.Stores.RRsets.Forget(rrset.MustName("example.org."), true)
 	}
 }
+
+// resolver answers q as one that is no server of the zone, and has an address of any name.
+func resolver(t testing.TB, q *dns.Msg) *dns.Msg {
+	m := new(dns.Msg).SetReply(q)
+	m.RecursionAvailable = true
+	m.Answer = append(m.Answer, rr(t, q.Question[0].Name+" 60 IN A 203.0.113.66"))
+	return m
+}
+
+// A resolver among a zone's servers is not believed because the others' addresses are not known just now.
+func TestResolverAndUnknownAddress(t *testing.T) {
+	for range 20 {
+		w := newWorld(t)
+		elsewhere := func(zone string) string { return strings.ReplaceAll(zone, "ns2.example.org.", "ns2.example.net.") }
+		w.serve("10.0.0.1", rootZone)
+		w.serve("10.0.1.1", strings.ReplaceAll(elsewhere(orgZone), "ns2.example.net. 3600 IN A 10.0.2.2\n", ""))
+		w.serve("10.0.1.2", "net. 3600 IN SOA a.nic.net. x. 1 2 3 4 300\nnet. 3600 IN NS a.nic.net.\nns2.example.net. 60 IN A 10.0.2.2\n")
+		w.serve("10.0.2.2", elsewhere(exampleZone))
+		w.servers[addr("10.0.2.1")] = func(q *dns.Msg, _ bool) *dns.Msg { return resolver(t, q) }
+		for i := range 4 {
+			w.want(fmt.Sprintf("x%d.example.org.", i), "A", "NXDOMAIN")
+			w.now += 61 * store.Second
+		}
+	}
+}
+
+// A server that refused, or answered as a resolver, and is one of the zone's again, is asked and believed before one that
+// still answers as a resolver.
+func TestResolverBesideMended(t *testing.T) {
+	for name, bad := range map[string]func(q *dns.Msg) *dns.Msg{
+		"refused":  func(q *dns.Msg) *dns.Msg { return new(dns.Msg).SetRcode(q, dns.RcodeRefused) },
+		"resolver": func(q *dns.Msg) *dns.Msg { return resolver(t, q) },
+	} {
+		w := small(t)
+		w.conf.Minimise = Off
+		truth := w.servers[addr("10.0.2.1")]
+		w.servers[addr("10.0.2.1")] = func(q *dns.Msg, _ bool) *dns.Msg { return bad(q) }
+		w.servers[addr("10.0.2.2")] = func(q *dns.Msg, _ bool) *dns.Msg { return resolver(t, q) }
+		w.want("a.example.org.", "A", "NOERROR; a.example.org. A 203.0.113.66")
+		w.servers[addr("10.0.2.1")] = truth
+		wrong := 0
+		for i := range 100 {
+			if w.resolve(fmt.Sprintf("x%d.example.org.", i), "A").text() != "NXDOMAIN" {
+				wrong++
+			}
+		}
+		if most := map[string]int{"resolver": 25}[name]; wrong > most { // until it is asked, which is a matter of chance
+			t.Errorf("%s: %d answers of 100 are the resolver's", name, wrong)
+		}
+	}
+}

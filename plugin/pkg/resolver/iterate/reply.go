@@ -146,25 +146,16 @@ func (t *task) replied(s *store.Server, a *ask, ev Event, keep store.Time) {
 			v.soft, v.softFrom = rd, s
 		}
 		if rd.kind != noData {
-			s.SetLame(t.cut.Zone, true, keep)
+			s.SetResolver(t.cut.Zone, keep)
 		}
 	default:
+		if !rd.soft && rd.kind != referral && s.Resolver(t.cut.Zone, t.run.now) { // it serves the zone by now
+			s.SetResolver(t.cut.Zone, 0)
+		}
 		t.take(rd, s)
 		return
 	}
 	t.run.miss(s, ev)
-}
-
-// speaks reports whether a reading has more than what a server says that does not know.
-func (rd *reading) speaks() bool { return rd.kind != noData || rd.soa != nil }
-
-// resolversOnly reports whether all of the cut's servers are known to be resolvers, or to refuse, as where somebody on
-// the way answers in their place: none of them knows better than another.
-func (t *task) resolversOnly() bool {
-	return !slices.ContainsFunc(t.servers(), func(s *store.Server) bool {
-		_, soft := s.Lame(t.cut.Zone, t.run.now)
-		return !soft
-	})
 }
 
 // next goes on to the next server; why is what the client is told if there is none.

@@ -2,6 +2,7 @@ package iterate
 
 import (
 	"net/netip"
+	"slices"
 
 	"github.com/coredns/coredns/plugin/pkg/resolver/rrset"
 	"github.com/coredns/coredns/plugin/pkg/resolver/store"
@@ -41,6 +42,23 @@ func (t *task) servers() []*store.Server {
 		})
 	}
 	return all
+}
+
+// speaks reports whether a reading has more than what a server says that does not know.
+func (rd *reading) speaks() bool { return rd.kind != noData || rd.soa != nil }
+
+// resolversOnly reports whether all of the cut's servers are known to be resolvers, as where somebody on the way
+// answers in their place: none of them knows better than another. Those whose addresses are not known yet may.
+func (t *task) resolversOnly() bool {
+	hosts := t.hosts()
+	for _, h := range hosts[:min(len(hosts), max(t.run.conf.Budget.Hosts, 1))] {
+		known := h.Name == "" || t.soughtFor(h.Name)
+		t.addrs(h, func(a netip.Addr) { known = known || t.run.usable(h.At(a, t.run.conf.Port), false) })
+		if !known {
+			return false
+		}
+	}
+	return !slices.ContainsFunc(t.servers(), func(s *store.Server) bool { return !s.Resolver(t.cut.Zone, t.run.now) })
 }
 
 // hosts are the names of the cut's servers.

@@ -73,8 +73,9 @@ type lameAt struct {
 func (l lameAt) hash() uint32 { return hashOfAddr(l.server) + hashOf(l.zone) }
 
 type lameness struct {
-	until Time
-	soft  bool // it answers, but not as an authority: a last resort
+	until    Time
+	soft     bool // a last resort
+	resolver bool // it answers, but not as an authority
 }
 
 const (
@@ -281,24 +282,42 @@ func (v *Server) LacksTCP(until Time) {
 	v.mu.Unlock()
 }
 
-// SetLame notes that the server does not serve a zone; soft if it gives answers all the same.
+// SetLame notes that the server does not serve a zone; soft if it may answer all the same.
 func (v *Server) SetLame(zone string, soft bool, until Time) {
+	v.setLame(zone, lameness{until: until, soft: soft})
+}
+
+// SetResolver notes that the server answers for a zone, but not as an authority: that is lame, and soft.
+func (v *Server) SetResolver(zone string, until Time) { v.setLame(zone, lameness{until, true, true}) }
+
+func (v *Server) setLame(zone string, l lameness) {
 	v.mu.Lock()
 	v.lame = true
 	v.mu.Unlock()
-	v.all.lame.set(lameAt{v.Addr, zone}, lameness{until, soft})
+	v.all.lame.set(lameAt{v.Addr, zone}, l)
 }
 
 // Lame reports whether the server does not serve a zone.
 func (v *Server) Lame(zone string, now Time) (lame, soft bool) {
+	l := v.lameness(zone, now)
+	return l.until != 0, l.soft
+}
+
+// Resolver reports whether the server answers for a zone, but not as an authority.
+func (v *Server) Resolver(zone string, now Time) bool { return v.lameness(zone, now).resolver }
+
+// lameness is what is known of the server and a zone now.
+func (v *Server) lameness(zone string, now Time) (l lameness) {
 	v.mu.Lock()
 	some := v.lame
 	v.mu.Unlock()
 	if !some {
-		return false, false
+		return lameness{}
 	}
-	l, ok := v.all.lame.get(lameAt{v.Addr, zone})
-	return ok && l.until > now, ok && l.until > now && l.soft
+	if l, _ = v.all.lame.get(lameAt{v.Addr, zone}); l.until <= now {
+		return lameness{}
+	}
+	return l
 }
 
 // State is a word for metrics and dumps: unknown, alive, dead, plain.
