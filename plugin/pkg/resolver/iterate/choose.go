@@ -19,7 +19,6 @@ const (
 	band       = 400 * time.Millisecond // servers that are slower than the fastest by less are as good
 	anyOneIn   = 20                     // so often any server is asked, to learn of its speed
 	preference = 50 * time.Millisecond  // what the family that is not preferred has to be faster by
-	probeWait  = 400 * time.Millisecond // for the reply of a server that counts as dead, where there is another one
 )
 
 // visit is what was tried for one question at one cut.
@@ -275,8 +274,8 @@ func (t *task) send(s *store.Server, tcp bool) {
 	switch {
 	case t.here.final:
 		wait = max(wait, s.Patience())
-	case s.IsDead() && t.live(t.servers(), s): // it is no slower now than it was, or of no use beside others
-		wait = min(wait, probeWait)
+	case s.IsDead() && t.live(t.servers(), s):
+		wait = s.ProbeWait()
 	}
 	if tcp {
 		wait = max(wait, tcpWait)

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/coredns/coredns/plugin/pkg/resolver/rrset"
 	"github.com/coredns/coredns/plugin/pkg/resolver/store"
 
 	"github.com/miekg/dns"
@@ -115,7 +116,7 @@ func TestDeadAfterLive(t *testing.T) {
 		w.wild = func(a Action) *Event {
 			at := a.Server.Addr.Addr()
 			said = append(said, at.String()+" "+a.Wait.String())
-			if at == dead.Addr.Addr() && a.Wait > probeWait {
+			if at == dead.Addr.Addr() && a.Wait > 400*time.Millisecond {
 				t.Errorf("asked in turn: %q", said)
 			}
 			if at == dead.Addr.Addr() || lost {
@@ -135,6 +136,55 @@ func TestDeadAfterLive(t *testing.T) {
 	}
 	if probed == 0 || probed > 60 {
 		t.Errorf("the dead server was probed %d times", probed)
+	}
+}
+
+// A server that was dead, and is as far away as it was before, is found again beside one that lives.
+func TestDeadAndFar(t *testing.T) {
+	w := small(t)
+	w.conf.Minimise = Off
+	const rtt = 640 * time.Millisecond
+	down, answered := "", map[string]int{}
+	w.wild = func(a Action) *Event {
+		at := a.Server.Addr.Addr().String()
+		if !strings.HasPrefix(at, "10.0.2.") {
+			return nil
+		}
+		if at == down || a.Wait < rtt {
+			w.now += store.Time(a.Wait)
+			return &Event{Kind: TimedOut}
+		}
+		answered[at]++
+		q := new(dns.Msg).SetQuestion(rrset.Text(a.Question.Name), a.Question.Type)
+		b, err := w.servers[a.Server.Addr.Addr()](q, false).Pack()
+		if err != nil {
+			t.Fatal(err)
+		}
+		m, err := rrset.Parse(b)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return &Event{Kind: Replied, Reply: m, RTT: rtt}
+	}
+	ask := func(n int) {
+		for i := range n {
+			w.now += store.Second
+			w.resolve(fmt.Sprintf("n%d.example.org.", i), "A")
+			w.conf.Stores.RRsets.Forget(rrset.MustName("example.org."), true)
+		}
+	}
+	ask(40) // until round trip times are known
+	down = "10.0.2.2"
+	ask(400)
+	v := w.conf.Stores.Servers.Get(netip.AddrPortFrom(addr(down), 53), func() any { return nil })
+	if !v.IsDead() {
+		t.Fatalf("it is %s", v.State(w.now))
+	}
+	down = ""
+	clear(answered)
+	ask(400)
+	if v.IsDead() || answered["10.0.2.2"] == 0 {
+		t.Errorf("it is %s, answered: %v", v.State(w.now), answered)
 	}
 }
 

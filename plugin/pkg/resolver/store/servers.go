@@ -141,11 +141,23 @@ func (v *Server) Wait() time.Duration {
 
 // wait is Wait. mu is held.
 func (v *Server) wait() time.Duration {
-	d := max(v.srtt+4*v.rttvar, minWait)
+	return min(v.once()<<min(v.doubled, 6), maxWait)
+}
+
+// once is wait without time-outs. mu is held.
+func (v *Server) once() time.Duration {
 	if v.srtt == 0 {
-		d = v.all.unknownWait(v.Addr.Addr())
+		return v.all.unknownWait(v.Addr.Addr())
 	}
-	return min(d<<min(v.doubled, 6), maxWait)
+	return max(v.srtt+4*v.rttvar, minWait)
+}
+
+// ProbeWait is Wait of a server that counts as dead, where there is another one: it is no slower now than it was, or of
+// no use beside that.
+func (v *Server) ProbeWait() time.Duration {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	return min(max(v.once(), unknownWait), v.wait())
 }
 
 // Patience is how long a reply to the last query is waited for at least. Of a server that never replied the longest
