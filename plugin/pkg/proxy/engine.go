@@ -220,6 +220,10 @@ func (e *engine) clock() {
 				again = append(again, x)
 				continue
 			}
+			if x.To != nil && x.reused && now < x.ends() { // it hurried
+				e.wheel.add(x, tickOf(x.ends()), now>>tickBits)
+				continue
+			}
 			failures = append(failures, failure{x, x.on.late(x)})
 			e.take(x, now)
 		}

@@ -5,7 +5,7 @@ import "time"
 // A server may answer one query of a connection only, and leave it open, and a translator of addresses on the way may
 // forget a connection that is idle. So a Peer is waited for no longer than a moment on a connection that was open
 // before; then the query goes out on a new one. A Peer with which that happens twice in a row gets a connection for
-// each query, for a while.
+// each query, for a while. One that takes that long on a new one, too, is slow, and waited for.
 
 const (
 	muteWait  = time.Second
@@ -26,11 +26,14 @@ func (x *Exchange) hurries() *streamConn {
 	if x.To == nil || !x.reused || x.retries > 0 || x.Timeout <= muteWait {
 		return nil
 	}
-	if c, ok := x.on.(*streamConn); ok && c.open {
+	if c, ok := x.on.(*streamConn); ok && c.open && x.sent >= c.pool.slow {
 		return c
 	}
 	return nil
 }
+
+// ends is when x has been waited for.
+func (x *Exchange) ends() int64 { return min(x.sent+int64(x.Timeout), x.deadline) }
 
 // mute notes that an exchange, which was taken, had no reply on c for a moment. mu is held.
 func (c *streamConn) mute(now int64) {

@@ -41,3 +41,37 @@ func TestMuteConnections(t *testing.T) {
 		t.Errorf("it saw %d queries, want %d", n, asked+muteTwice)
 	}
 }
+
+// A Peer that takes longer than that for each reply is asked once, and on connections that stay.
+func TestSlowIsNotMute(t *testing.T) {
+	var queries, conns atomic.Int64
+	addr := tcpUpstream(t, func(conn net.Conn) {
+		conns.Add(1)
+		for {
+			q, err := readFrame(conn)
+			if err != nil {
+				return
+			}
+			queries.Add(1)
+			time.Sleep(muteWait + 100*time.Millisecond)
+			conn.Write(frame(replyTo(q)))
+		}
+	})
+	p := NewOpen("test")
+	p.Start(time.Second)
+	t.Cleanup(p.Stop)
+	to := p.NewPeer(netip.MustParseAddrPort(addr))
+	const asked = 4
+	for n := range asked {
+		c := &call{done: make(chan struct{}, 1)}
+		c.x = Exchange{Query: packedQuery("www.example.org."), To: to, Stream: true, Timeout: 20 * time.Second, Owner: c}
+		p.Begin(&c.x)
+		<-c.done
+		if c.x.Err != nil {
+			t.Fatalf("query %d: %v", n, c.x.Err)
+		}
+	}
+	if n, m := queries.Load(), conns.Load(); n != asked || m != 1 {
+		t.Errorf("it saw %d queries on %d connections, want %d on 1", n, m, asked)
+	}
+}

@@ -15,6 +15,7 @@ type streamPool struct {
 	shut   int64         // until when no other one is opened, as the last one was refused
 	mutes  int           // exchanges in a row that had no reply on a connection which was open before, see mute
 	single int64         // until when a connection is for one query
+	slow   int64         // until when replies are waited for in any case
 }
 
 const (

@@ -177,6 +177,9 @@ func (c *streamConn) received(b []byte) {
 		if c.answered++; c.answered > 1 {
 			c.pool.hasty, c.pool.oneOff, c.pool.mutes = 0, false, 0
 		}
+		if now-x.sent > int64(muteWait) {
+			c.pool.slow, c.pool.single = now+singleFor, 0
+		}
 		e.take(x, now)
 	}
 	c.silence.Heard(now)
