@@ -5,7 +5,8 @@ import "time"
 // A server may answer one query of a connection only, and leave it open, and a translator of addresses on the way may
 // forget a connection that is idle. So a Peer is waited for no longer than a moment on a connection that was open
 // before; then the query goes out on a new one. A Peer with which that happens twice in a row gets a connection for
-// each query, for a while. One that takes that long on a new one, too, is slow, and waited for.
+// each query, for a while; what is lost at one time counts once. One that takes that long on a new connection, too, is
+// slow, and waited for.
 
 const (
 	muteWait  = time.Second
@@ -38,8 +39,10 @@ func (x *Exchange) ends() int64 { return min(x.sent+int64(x.Timeout), x.deadline
 // mute notes that an exchange, which was taken, had no reply on c for a moment. mu is held.
 func (c *streamConn) mute(now int64) {
 	p := c.pool
-	if p.mutes++; p.mutes >= muteTwice {
-		p.oneOff, p.single = true, now+singleFor
+	if c.began > p.muted { // else it is the same loss, which may be over
+		if p.muted, p.mutes = now, p.mutes+1; p.mutes >= muteTwice {
+			p.oneOff, p.single = true, now+singleFor
+		}
 	}
 	c.retire()
 }

@@ -75,3 +75,52 @@ func TestSlowIsNotMute(t *testing.T) {
 		t.Errorf("it saw %d queries on %d connections, want %d on 1", n, m, asked)
 	}
 }
+
+// Queries that are lost at one time, on several connections, are one loss: those that were opened then are used again.
+func TestMuteAtOneTime(t *testing.T) {
+	var conns atomic.Int64
+	var lost atomic.Bool
+	addr := tcpUpstream(t, func(conn net.Conn) {
+		conns.Add(1)
+		for {
+			q, err := readFrame(conn)
+			if err != nil {
+				return
+			}
+			if !lost.Load() {
+				conn.Write(frame(replyTo(q)))
+			}
+		}
+	})
+	p := NewOpen("test")
+	p.Start(time.Second)
+	t.Cleanup(p.Stop)
+	to := p.NewPeer(netip.MustParseAddrPort(addr))
+	begin := func() *call {
+		c := &call{done: make(chan struct{}, 1)}
+		c.x = Exchange{Query: packedQuery("www.example.org."), To: to, Stream: true, Timeout: 20 * time.Second, Owner: c}
+		p.Begin(&c.x)
+		return c
+	}
+	wait := func(all ...*call) {
+		t.Helper()
+		for _, c := range all {
+			if <-c.done; c.x.Err != nil {
+				t.Fatal(c.x.Err)
+			}
+		}
+	}
+	wait(begin(), begin(), begin())
+	lost.Store(true)
+	all := []*call{begin(), begin(), begin()}
+	time.Sleep(muteWait / 2)
+	lost.Store(false)
+	wait(all...)
+	opened := conns.Load()
+	for range 4 {
+		wait(begin())
+	}
+	if n := conns.Load(); n != opened {
+		t.Errorf("%d connections were opened for 4 queries in turn", n-opened)
+	}
+}

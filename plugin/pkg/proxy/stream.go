@@ -13,7 +13,8 @@ type streamPool struct {
 	oneOff bool          // one query per connection at a time
 	hasty  int           // connections, one after the other, that were closed after one reply with others under way
 	shut   int64         // until when no other one is opened, as the last one was refused
-	mutes  int           // exchanges in a row that had no reply on a connection which was open before, see mute
+	mutes  int           // connections in a row that were open and brought no reply, see mute
+	muted  int64         // when that was found of the last one
 	single int64         // until when a connection is for one query
 	slow   int64         // until when replies are waited for in any case
 }
