@@ -81,8 +81,8 @@ func (w *streamWait) over() bool {
 	if had {
 		w.has = false
 		w.c.waiting--
-		w.late.Stop()
 	}
+	w.late.Stop() // also where the wait has not begun: it would stay for an hour
 	w.of.mu.Unlock()
 	return had
 }
