@@ -19,7 +19,8 @@ const (
 	maxTries = 100                   // of a request that is not taken, on one connection after the other
 	tryPause = 10 * time.Millisecond // before each try but the first two
 
-	dialPause = 200 * time.Millisecond // between openings of connections that no request is to do
+	dialPause = 20 * time.Millisecond // between openings of connections, where each takes few requests
+	maxAtOnce = 8                     // of these, for those who wait for one
 )
 
 // errNotTaken means that a request can be made again as if it had not been made.
@@ -120,10 +121,13 @@ func (h *httpClients) mayDial(ctx context.Context, now int64) bool {
 		return true
 	}
 	h.mu.Lock()
-	may := t.opens != nil || t.c.refused == 0 || now >= t.c.refused+slowDial || now >= t.c.dialled+int64(dialPause)
+	may := t.opens != nil || !t.c.refuses(now) || now >= t.c.dialled+int64(dialPause)
 	if may {
 		t.c.dialled = now
 	}
 	h.mu.Unlock()
 	return may
 }
+
+// refuses reports whether a request was not taken a moment ago. The lock of httpClients is held.
+func (c *httpClient) refuses(now int64) bool { return c.refused != 0 && now < c.refused+slowDial }

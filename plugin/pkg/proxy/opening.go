@@ -18,6 +18,7 @@ type opening struct {
 	done  chan struct{} // closed when there is a connection, or the request has failed
 
 	// Guarded by the lock of httpClients until done is closed.
+	more int // requests that open one, too
 	over bool
 	err  error // of the request; nil if the next one is to try
 }
@@ -37,6 +38,11 @@ func (h *httpClients) turn(ctx context.Context, p *Proxy, c *httpClient) (opens 
 		case !c.opens(now):
 			o = &opening{since: now, done: make(chan struct{})}
 			c.opening = o
+			h.mu.Unlock()
+			return o, nil
+		case o.more < maxAtOnce && c.refuses(now) && now >= c.dialled+int64(dialPause): // one will not do for all
+			o.more++
+			c.dialled = now
 			h.mu.Unlock()
 			return o, nil
 		}
