@@ -59,6 +59,7 @@ func (i *inquiry) judgeOn(trusted *trust, begun *validate.Task, missing []valida
 		if len(asked) == 0 {
 			break
 		}
+		i.believe(asked)
 		memory.doubt(hidden, i.now())
 		if asked[i.q] {
 			again, _, _ := i.ask(i.q, i.query.Copy())
@@ -145,6 +146,16 @@ func (i *inquiry) doubt(v *validate.Verdict, reply *dns.Msg) (asked map[validate
 		}
 	}
 	return asked, hidden
+}
+
+// believe ends the doubt about all but what is to be asked for again: others have told it meanwhile, and the chain goes on
+// with that. It may be asked for once more on the way, and costs no query then.
+func (i *inquiry) believe(but map[validate.Question]bool) {
+	for q, s := range i.sources {
+		if !but[q] {
+			s.Believe()
+		}
+	}
 }
 
 // allSigned reports whether a reply has signatures of all that it says.

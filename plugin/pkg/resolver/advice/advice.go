@@ -174,6 +174,13 @@ func (s *Source) Doubt(name string) {
 	}
 }
 
+// Believe ends the doubt: the query that is asked next with s is answered from what is kept, which was told last.
+func (s *Source) Believe() {
+	s.mu.Lock()
+	s.again, s.names = false, nil
+	s.mu.Unlock()
+}
+
 // Prefer has a server asked before others, where it is one of those that may be asked: it has told what the answer is
 // to prove, and other servers of the zone may have another version of it. One that is not valid is no server.
 func (s *Source) Prefer(server netip.AddrPort) {
