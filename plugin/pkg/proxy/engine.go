@@ -212,21 +212,8 @@ func (e *engine) clock() {
 			continue
 		}
 		caughtUp = 0
-		due, again, failures = e.wheel.expire(now>>tickBits, due[:0]), again[:0], failures[:0]
-		for _, x := range due {
-			if c := x.hurries(); c != nil {
-				e.take(x, now)
-				c.mute(now)
-				again = append(again, x)
-				continue
-			}
-			if x.To != nil && x.reused && now < x.ends() { // it hurried
-				e.wheel.add(x, tickOf(x.ends()), now>>tickBits)
-				continue
-			}
-			failures = append(failures, failure{x, x.on.late(x)})
-			e.take(x, now)
-		}
+		due = e.wheel.expire(now>>tickBits, due[:0])
+		again, failures = e.overdue(due, now, again[:0], failures[:0])
 		if now >= e.reapAt {
 			e.reap(now)
 		}
@@ -246,6 +233,26 @@ func (e *engine) clock() {
 		clear(again)
 		clear(failures)
 	}
+}
+
+// overdue adds those that are due to the ones that are asked again on another connection, or to those that have failed.
+// One that hurried, and is not to go elsewhere any more, has the rest of its time. mu is held.
+func (e *engine) overdue(due []*Exchange, now int64, again []*Exchange, failures []failure) ([]*Exchange, []failure) {
+	for _, x := range due {
+		if c := x.hurries(); c != nil {
+			e.take(x, now)
+			c.mute(now)
+			again = append(again, x)
+			continue
+		}
+		if x.To != nil && x.reused && now < x.ends() { // it hurried
+			e.wheel.add(x, tickOf(x.ends()), now>>tickBits)
+			continue
+		}
+		failures = append(failures, failure{x, x.on.late(x)})
+		e.take(x, now)
+	}
+	return again, failures
 }
 
 // reap closes what is idle for too long or too old. mu is held.

@@ -8,6 +8,14 @@ import (
 	"time"
 )
 
+// beginStream asks a Peer over TCP.
+func beginStream(p *Proxy, to *Peer) *call {
+	c := &call{done: make(chan struct{}, 1)}
+	c.x = Exchange{Query: packedQuery("www.example.org."), To: to, Stream: true, Timeout: 20 * time.Second, Owner: c}
+	p.Begin(&c.x)
+	return c
+}
+
 // A Peer that answers the first query of a connection, and then keeps silent on it, is asked once more on another one, and
 // soon gets a connection for each query.
 func TestMuteConnections(t *testing.T) {
@@ -29,9 +37,7 @@ func TestMuteConnections(t *testing.T) {
 	to := p.NewPeer(netip.MustParseAddrPort(addr))
 	const asked = 12
 	for n := range asked {
-		c := &call{done: make(chan struct{}, 1)}
-		c.x = Exchange{Query: packedQuery("www.example.org."), To: to, Stream: true, Timeout: 20 * time.Second, Owner: c}
-		p.Begin(&c.x)
+		c := beginStream(p, to)
 		<-c.done
 		if c.x.Err != nil {
 			t.Fatalf("query %d: %v", n, c.x.Err)
@@ -63,9 +69,7 @@ func TestSlowIsNotMute(t *testing.T) {
 	to := p.NewPeer(netip.MustParseAddrPort(addr))
 	const asked = 4
 	for n := range asked {
-		c := &call{done: make(chan struct{}, 1)}
-		c.x = Exchange{Query: packedQuery("www.example.org."), To: to, Stream: true, Timeout: 20 * time.Second, Owner: c}
-		p.Begin(&c.x)
+		c := beginStream(p, to)
 		<-c.done
 		if c.x.Err != nil {
 			t.Fatalf("query %d: %v", n, c.x.Err)
@@ -96,12 +100,7 @@ func TestMuteAtOneTime(t *testing.T) {
 	p.Start(time.Second)
 	t.Cleanup(p.Stop)
 	to := p.NewPeer(netip.MustParseAddrPort(addr))
-	begin := func() *call {
-		c := &call{done: make(chan struct{}, 1)}
-		c.x = Exchange{Query: packedQuery("www.example.org."), To: to, Stream: true, Timeout: 20 * time.Second, Owner: c}
-		p.Begin(&c.x)
-		return c
-	}
+	begin := func() *call { return beginStream(p, to) }
 	wait := func(all ...*call) {
 		t.Helper()
 		for _, c := range all {

@@ -43,18 +43,7 @@ func TestDoQFewStreamsOfTheSilent(t *testing.T) {
 	})
 	p := quicTo(t, addr, roots)
 	p.SetReadTimeout(2 * time.Second)
-	done := make(chan error)
-	for range 5 {
-		go func() {
-			_, err := ask(p, "www.example.org.", Options{})
-			done <- err
-		}()
-	}
-	for range 5 {
-		if <-done == nil {
-			t.Error("a reply")
-		}
-	}
+	askInVain(t, p, 5)
 	if n := conns.Load(); n == 0 || n > maxLive {
 		t.Errorf("%d connections", n)
 	}
@@ -91,5 +80,22 @@ func TestDoQOneConnection(t *testing.T) {
 func patient(p *Proxy) {
 	for p.engine.usual.Patience() < time.Minute {
 		p.engine.usual.Note(time.Hour)
+	}
+}
+
+// askInVain asks p for so many at one time, none of which is to be answered.
+func askInVain(t *testing.T, p *Proxy, n int) {
+	t.Helper()
+	done := make(chan error)
+	for range n {
+		go func() {
+			_, err := ask(p, "www.example.org.", Options{})
+			done <- err
+		}()
+	}
+	for range n {
+		if <-done == nil {
+			t.Error("a reply")
+		}
 	}
 }
