@@ -26,7 +26,7 @@ type settings struct {
 // maxSOATTL is a day: a denial that rests on configuration should not outlive it by much.
 const maxSOATTL = 86400
 
-var directive = corefile.Define(corefile.Directive[settings]{
+var directive = corefile.Define(&corefile.Directive[settings]{
 	Name:           pluginName,
 	Args:           corefile.Args[settings]{Syntax: "[ZONES...]", Max: -1, Set: setZones},
 	Unlisted:       addPolicy, // words of any case, which rows do not have

@@ -40,7 +40,7 @@ type settings struct {
 	root    string   // the folder of relative names
 }
 
-var directive = corefile.Define(corefile.Directive[settings]{
+var directive = corefile.Define(&corefile.Directive[settings]{
 	Name: "auto",
 	Args: corefile.Args[settings]{Syntax: "[ZONES...]", Max: -1, Set: func(s *settings, l *corefile.Line) (err error) {
 		s.folder = &folder{pattern: defaultPattern, template: defaultTemplate, every: defaultReload}

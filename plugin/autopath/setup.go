@@ -29,7 +29,7 @@ type settings struct {
 	keys   []string
 }
 
-var directive = corefile.Define(corefile.Directive[settings]{
+var directive = corefile.Define(&corefile.Directive[settings]{
 	Name: pluginName,
 	Args: corefile.Args[settings]{Syntax: "[ZONES...] RESOLV-CONF|@PLUGIN", Max: -1, Set: func(s *settings, l *corefile.Line) (err error) {
 		if len(l.Args) == 0 {

@@ -42,7 +42,7 @@ type settings struct {
 	transport policy.Transporter // of a test; nil is the ordinary one
 }
 
-var directive = corefile.Define(corefile.Directive[settings]{
+var directive = corefile.Define(&corefile.Directive[settings]{
 	Name:    pluginName,
 	Unknown: "unknown property: %q",
 	Args: corefile.Args[settings]{Syntax: "RESOURCE_GROUP:ZONE...", Max: -1, Set: func(s *settings, l *corefile.Line) error {

@@ -50,7 +50,7 @@ var (
 	errFamilies = errors.New("ipv4 and ipv6 exclude each other")
 )
 
-var directive = corefile.Define(corefile.Directive[rule]{
+var directive = corefile.Define(&corefile.Directive[rule]{
 	Name: pluginName,
 	Args: corefile.Args[rule]{Syntax: "ADDRESS|IFACE...", Max: -1, Set: func(r *rule, l *corefile.Line) error {
 		if r.names = l.Args; len(r.names) == 0 {

@@ -20,7 +20,7 @@ const (
 	defaultSize = 1232 // passes everywhere over IPv6 unfragmented
 )
 
-var directive = corefile.Define(corefile.Directive[Bufsize]{
+var directive = corefile.Define(&corefile.Directive[Bufsize]{
 	Name: pluginName,
 	Args: corefile.Args[Bufsize]{Syntax: "[SIZE]", Max: 1, Set: func(buf *Bufsize, l *corefile.Line) error {
 		if len(l.Args) == 0 {

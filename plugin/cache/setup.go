@@ -18,7 +18,7 @@ import (
 
 func init() { plugin.Register("cache", setup) }
 
-var directive = corefile.Define(corefile.Directive[config]{
+var directive = corefile.Define(&corefile.Directive[config]{
 	Name:    "cache",
 	Once:    true,
 	Unknown: corefile.UnknownAsCount,

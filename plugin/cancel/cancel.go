@@ -65,7 +65,7 @@ func (c Cancel) after() time.Duration {
 	return c.timeout
 }
 
-var directive = corefile.Define(corefile.Directive[Cancel]{
+var directive = corefile.Define(&corefile.Directive[Cancel]{
 	Name: pluginName,
 	Args: corefile.Args[Cancel]{Syntax: "[TIMEOUT]", Max: 1, Set: func(c *Cancel, l *corefile.Line) error {
 		if len(l.Args) == 0 {

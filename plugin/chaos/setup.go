@@ -12,7 +12,7 @@ import (
 
 func init() { plugin.Register(pluginName, setup) }
 
-var directive = corefile.Define(corefile.Directive[Chaos]{
+var directive = corefile.Define(&corefile.Directive[Chaos]{
 	Name: pluginName,
 	Args: corefile.Args[Chaos]{Syntax: "[VERSION] [AUTHORS...]", Max: -1, Set: func(c *Chaos, l *corefile.Line) error {
 		if c.Version != "" {

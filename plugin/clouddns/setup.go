@@ -31,7 +31,7 @@ type settings struct {
 	fall        fall.F
 }
 
-var directive = corefile.Define(corefile.Directive[settings]{
+var directive = corefile.Define(&corefile.Directive[settings]{
 	Name:    pluginName,
 	Unknown: "unknown property %q",
 	Args: corefile.Args[settings]{Syntax: "[ZONE:PROJECT_ID:HOSTED_ZONE_NAME...]", Max: -1, Set: func(s *settings, l *corefile.Line) error {

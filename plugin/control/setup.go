@@ -28,7 +28,7 @@ type settings struct {
 	page   string // HOST:PORT of the status page, "" if there is none
 }
 
-var directive = corefile.Define(corefile.Directive[settings]{
+var directive = corefile.Define(&corefile.Directive[settings]{
 	Name: pluginName,
 	Once: true,
 	Args: corefile.Args[settings]{Syntax: "[SOCKET]", Max: 1, Set: func(s *settings, l *corefile.Line) error {

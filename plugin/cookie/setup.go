@@ -24,7 +24,7 @@ type settings struct {
 	off     bool
 }
 
-var directive = corefile.Define(corefile.Directive[settings]{
+var directive = corefile.Define(&corefile.Directive[settings]{
 	Name: pluginName,
 	Once: true,
 	Options: corefile.Table[settings]{

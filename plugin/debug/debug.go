@@ -19,7 +19,7 @@ func init() { plugin.Register(pluginName, setup) }
 // settings is what the directive configures: that it is there.
 type settings struct{}
 
-var directive = corefile.Define(corefile.Directive[settings]{Name: pluginName})
+var directive = corefile.Define(&corefile.Directive[settings]{Name: pluginName})
 
 // setup leaves it to the server to turn debug lines on: it knows all blocks.
 func setup(c *caddy.Controller) error {

@@ -18,7 +18,7 @@ func init() { plugin.Register(pluginName, setup) }
 // wellKnown is the prefix for networks without one of their own (RFC 6052 §2.1).
 const wellKnown = "64:ff9b::/96"
 
-var directive = corefile.Define(corefile.Directive[DNS64]{
+var directive = corefile.Define(&corefile.Directive[DNS64]{
 	Name: pluginName,
 	Args: corefile.Args[DNS64]{Syntax: "[PREFIX]", Max: 1, Set: func(d *DNS64, l *corefile.Line) (err error) {
 		if len(l.Args) > 0 {

@@ -39,7 +39,7 @@ const (
 	maxQueue       = 4096
 )
 
-var directive = corefile.Define(corefile.Directive[settings]{
+var directive = corefile.Define(&corefile.Directive[settings]{
 	Name: pluginName,
 	Args: corefile.Args[settings]{Syntax: "[listen] SOCKET [full] [WRITEBUFFER] [QUEUE]", Max: -1, Set: (*settings).arguments},
 	Options: corefile.Table[settings]{

@@ -64,7 +64,7 @@ func defaults() settings {
 	}
 }
 
-var directive = corefile.Define(corefile.Directive[settings]{
+var directive = corefile.Define(&corefile.Directive[settings]{
 	Name: pluginName,
 	Args: corefile.Args[settings]{Syntax: "[ZONE]", Max: -1, Set: setZone},
 	Options: corefile.Table[settings]{

@@ -27,7 +27,7 @@ type settings struct {
 	dropSet bool // drop was given with an amount
 }
 
-var directive = corefile.Define(corefile.Directive[settings]{
+var directive = corefile.Define(&corefile.Directive[settings]{
 	Name: pluginName,
 	Args: corefile.Args[settings]{Syntax: "[ZONES...]", Max: -1, Set: func(s *settings, l *corefile.Line) error {
 		for _, arg := range l.Args {

@@ -32,7 +32,7 @@ type settings struct {
 	details    bool
 }
 
-var directive = corefile.Define(corefile.Directive[settings]{
+var directive = corefile.Define(&corefile.Directive[settings]{
 	Name:    pluginName,
 	Once:    true,
 	Unknown: "Syntax error: Unexpected token '%[1]s', expecting 'Unknown field %[1]s'",

@@ -36,7 +36,7 @@ type line struct {
 
 const defaultReload = time.Minute
 
-var directive = corefile.Define(corefile.Directive[line]{
+var directive = corefile.Define(&corefile.Directive[line]{
 	Name: "file",
 	Args: corefile.Args[line]{Syntax: "DBFILE [ZONES...]", Min: 1, Max: -1, Set: func(l *line, c *corefile.Line) (err error) {
 		l.file, l.place = corefile.Below(l.in[0], c.Args[0]), c.Place()

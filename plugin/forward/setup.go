@@ -67,7 +67,7 @@ func defaults() settings {
 	}
 }
 
-var directive = corefile.Define(corefile.Directive[settings]{
+var directive = corefile.Define(&corefile.Directive[settings]{
 	Name: pluginName,
 	Args: corefile.Args[settings]{Syntax: "FROM TO...", Min: 2, Max: -1, Set: setArgs},
 	Options: corefile.Table[settings]{

@@ -20,7 +20,7 @@ type settings struct {
 
 var errSeveral = errors.New("configuring multiple databases is not supported")
 
-var directive = corefile.Define(corefile.Directive[settings]{
+var directive = corefile.Define(&corefile.Directive[settings]{
 	Name: pluginName,
 	Args: corefile.Args[settings]{Syntax: "DBFILE", Min: 1, Max: -1, Set: func(s *settings, l *corefile.Line) error {
 		if s.path != "" || len(l.Args) > 1 {

@@ -31,7 +31,7 @@ type settings struct {
 	serverName string
 }
 
-var directive = corefile.Define(corefile.Directive[settings]{
+var directive = corefile.Define(&corefile.Directive[settings]{
 	Name: pluginName,
 	Once: true,
 	Args: corefile.Args[settings]{Syntax: "FROM TO...", Min: 2, Max: -1, Set: func(s *settings, l *corefile.Line) (err error) {

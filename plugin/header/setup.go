@@ -14,7 +14,7 @@ import (
 
 func init() { plugin.Register(pluginName, setup) }
 
-var directive = corefile.Define(corefile.Directive[Header]{
+var directive = corefile.Define(&corefile.Directive[Header]{
 	Name:           pluginName,
 	Unlisted:       addRules, // words of any case, which rows do not have
 	UnlistedSyntax: "query|response set|clear FLAG...",

@@ -31,7 +31,7 @@ type settings struct {
 	falls bool // fallthrough was read: no inline lines from here on
 }
 
-var directive = corefile.Define(corefile.Directive[settings]{
+var directive = corefile.Define(&corefile.Directive[settings]{
 	Name: "hosts",
 	Once: true,
 	Args: corefile.Args[settings]{Syntax: "[FILE [ZONES...]]", Max: -1, Set: func(s *settings, l *corefile.Line) (err error) {

@@ -21,7 +21,7 @@ func init() { plugin.Register(pluginName, setup) }
 // settings is what a directive says; nil stands for what it does not say.
 type settings struct{ connections *int }
 
-var directive = corefile.Define(corefile.Directive[settings]{
+var directive = corefile.Define(&corefile.Directive[settings]{
 	Name: pluginName,
 	Options: corefile.Table[settings]{
 		limit.Option("max_connections", "open connections, 0 for any number", 0, func(s *settings) **int { return &s.connections }),

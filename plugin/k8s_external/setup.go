@@ -19,7 +19,7 @@ func init() { plugin.Register(pluginName, setup) }
 
 const maxTTL = 3600
 
-var directive = corefile.Define(corefile.Directive[External]{
+var directive = corefile.Define(&corefile.Directive[External]{
 	Name: pluginName,
 	Args: corefile.Args[External]{Syntax: "[ZONES...]", Max: -1, Set: func(e *External, l *corefile.Line) (err error) {
 		e.Zones, err = plugin.ZonesFromArgs(l.Args, l.Controller().ServerBlockKeys)

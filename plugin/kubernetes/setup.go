@@ -29,7 +29,7 @@ type settings struct {
 	multicluster []string // zones, of which it is not known yet whether they are served
 }
 
-var directive = corefile.Define(corefile.Directive[settings]{
+var directive = corefile.Define(&corefile.Directive[settings]{
 	Name: pluginName,
 	Args: corefile.Args[settings]{Syntax: "[ZONES...]", Max: -1, Set: setZones},
 	Options: corefile.Table[settings]{

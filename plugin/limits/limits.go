@@ -24,7 +24,7 @@ func init() { plugin.Register(pluginName, setup) }
 
 type settings = dnsserver.Limits
 
-var directive = corefile.Define(corefile.Directive[settings]{
+var directive = corefile.Define(&corefile.Directive[settings]{
 	Name: pluginName,
 	Once: true,
 	Options: corefile.Table[settings]{

@@ -28,7 +28,7 @@ type settings struct {
 	root   string
 }
 
-var directive = corefile.Define(corefile.Directive[settings]{
+var directive = corefile.Define(&corefile.Directive[settings]{
 	Name: pluginName,
 	Args: corefile.Args[settings]{Syntax: "[round_robin | weighted WEIGHTFILE]", Max: -1, Set: setPolicy},
 	Options: corefile.Table[settings]{

@@ -12,7 +12,7 @@ import (
 
 func init() { plugin.Register(pluginName, setup) }
 
-var directive = corefile.Define(corefile.Directive[Local]{
+var directive = corefile.Define(&corefile.Directive[Local]{
 	Name: pluginName,
 	Options: corefile.Table[Local]{
 		corefile.Row("localhost_prefix", "on|off", "whether localhost with a search domain behind it is local", 1, 1, func(l *Local, line *corefile.Line) error {

@@ -37,7 +37,7 @@ type settings struct {
 	part
 }
 
-var directive = corefile.Define(corefile.Directive[settings]{
+var directive = corefile.Define(&corefile.Directive[settings]{
 	Name: pluginName,
 	Args: corefile.Args[settings]{Syntax: "[NAMES...] [FORMAT]", Max: -1, Set: func(s *settings, l *corefile.Line) error {
 		s.names, s.format = l.Args, DefaultLogFormat

@@ -23,7 +23,7 @@ const (
 	actBreak = "break"
 )
 
-var directive = corefile.Define(corefile.Directive[settings]{
+var directive = corefile.Define(&corefile.Directive[settings]{
 	Name: pluginName,
 	Once: true,
 	Options: corefile.Table[settings]{

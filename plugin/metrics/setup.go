@@ -26,7 +26,7 @@ type settings struct {
 	serving
 }
 
-var directive = corefile.Define(corefile.Directive[settings]{
+var directive = corefile.Define(&corefile.Directive[settings]{
 	Name:    pluginName,
 	Once:    true,
 	Unknown: "unknown option: %s",

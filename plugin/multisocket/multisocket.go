@@ -31,7 +31,7 @@ type settings struct {
 	seen    bool
 }
 
-var directive = corefile.Define(corefile.Directive[settings]{
+var directive = corefile.Define(&corefile.Directive[settings]{
 	Name: pluginName,
 	Args: corefile.Args[settings]{Syntax: "[NUM]", Max: 1, Set: func(s *settings, l *corefile.Line) error {
 		if s.seen {

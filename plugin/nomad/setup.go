@@ -65,7 +65,7 @@ func one(l *corefile.Line, what string) (string, error) {
 	return l.Arg(0), nil
 }
 
-var directive = corefile.Define(corefile.Directive[settings]{
+var directive = corefile.Define(&corefile.Directive[settings]{
 	Name: pluginName,
 	Args: corefile.Args[settings]{Syntax: "[ZONE]", Max: -1, Set: func(s *settings, l *corefile.Line) error {
 		if len(l.Args) == 0 {
@@ -76,7 +76,7 @@ var directive = corefile.Define(corefile.Directive[settings]{
 		return err
 	}},
 	Options:  options,
-	Unlisted: func(s *settings, l *corefile.Line) (bool, error) { return options.Fold(s, l) },
+	Unlisted: func(s *settings, l *corefile.Line) (bool, error) { return corefile.Fold(options, s, l) },
 })
 
 func setup(c *caddy.Controller) error {

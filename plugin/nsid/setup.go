@@ -13,7 +13,7 @@ import (
 
 func init() { plugin.Register(pluginName, setup) }
 
-var directive = corefile.Define(corefile.Directive[Nsid]{
+var directive = corefile.Define(&corefile.Directive[Nsid]{
 	Name: pluginName,
 	Once: true,
 	Args: corefile.Args[Nsid]{Syntax: "[DATA...]", Max: -1, Set: func(n *Nsid, l *corefile.Line) error {

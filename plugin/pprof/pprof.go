@@ -33,7 +33,7 @@ type settings struct {
 	blockRate int // of the block profile, 0 is none
 }
 
-var directive = corefile.Define(corefile.Directive[settings]{
+var directive = corefile.Define(&corefile.Directive[settings]{
 	Name: pluginName,
 	Once: true,
 	Args: corefile.Args[settings]{Syntax: "[ADDRESS]", Max: 1, Set: func(s *settings, l *corefile.Line) error {

@@ -55,7 +55,7 @@ var policies = map[string]proxyproto.Policy{
 
 var errOnce = errors.New("proxy protocol already configured for this server instance")
 
-var directive = corefile.Define(corefile.Directive[settings]{
+var directive = corefile.Define(&corefile.Directive[settings]{
 	Name: pluginName,
 	Args: corefile.Args[settings]{Set: func(s *settings, _ *corefile.Line) error {
 		if s.seen {

@@ -22,7 +22,7 @@ func init() { plugin.Register(pluginName, setup) }
 // settings is what a directive says; nil stands for what it does not say.
 type settings struct{ streams, workers, connections *int }
 
-var directive = corefile.Define(corefile.Directive[settings]{
+var directive = corefile.Define(&corefile.Directive[settings]{
 	Name: pluginName,
 	Options: corefile.Table[settings]{
 		limit.Option("max_streams", "streams of a connection at one time", 1, func(s *settings) **int { return &s.streams }),

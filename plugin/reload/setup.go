@@ -30,7 +30,7 @@ type settings struct {
 	interval, jitter time.Duration
 }
 
-var directive = corefile.Define(corefile.Directive[settings]{
+var directive = corefile.Define(&corefile.Directive[settings]{
 	Name: pluginName,
 	Args: corefile.Args[settings]{Syntax: "[INTERVAL] [JITTER]", Max: 2, Set: func(s *settings, l *corefile.Line) (err error) {
 		if len(l.Args) > 0 {

@@ -21,7 +21,7 @@ type settings struct {
 	rule  Rule
 }
 
-var directive = corefile.Define(corefile.Directive[settings]{
+var directive = corefile.Define(&corefile.Directive[settings]{
 	Name: pluginName,
 	Args: corefile.Args[settings]{Syntax: "[continue|stop] FIELD ARGS...", Max: -1, Set: func(s *settings, l *corefile.Line) error {
 		s.args, s.alone = l.Args, len(l.Args) > 1

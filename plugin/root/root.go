@@ -22,7 +22,7 @@ func init() { plugin.Register(pluginName, setup) }
 // settings is what the directive configures.
 type settings struct{ path string }
 
-var directive = corefile.Define(corefile.Directive[settings]{
+var directive = corefile.Define(&corefile.Directive[settings]{
 	Name: pluginName,
 	Args: corefile.Args[settings]{Syntax: "PATH", Min: 1, Max: 1, Set: func(s *settings, l *corefile.Line) error {
 		s.path = l.Args[0]

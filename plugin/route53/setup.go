@@ -41,7 +41,7 @@ type settings struct {
 
 const defaultRefresh = time.Minute
 
-var directive = corefile.Define(corefile.Directive[settings]{
+var directive = corefile.Define(&corefile.Directive[settings]{
 	Name:    pluginName,
 	Unknown: "unknown property %q",
 	Args: corefile.Args[settings]{Syntax: "[ZONE:HOSTED_ZONE_ID...]", Max: -1, Set: func(s *settings, l *corefile.Line) error {

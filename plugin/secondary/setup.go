@@ -43,7 +43,7 @@ type settings struct {
 	serverName string // of primaries with TLS
 }
 
-var directive = corefile.Define(corefile.Directive[settings]{
+var directive = corefile.Define(&corefile.Directive[settings]{
 	Name: "secondary",
 	Args: corefile.Args[settings]{Syntax: "[ZONES...]", Max: -1, Set: func(s *settings, l *corefile.Line) (err error) {
 		s.source = &source{limits: s.limits}

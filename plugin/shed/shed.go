@@ -64,7 +64,7 @@ func full(ctx context.Context) bool {
 var errNoOptions = errors.New("shed takes no options")
 
 // directive has no settings.
-var directive = corefile.Define(corefile.Directive[struct{}]{
+var directive = corefile.Define(&corefile.Directive[struct{}]{
 	Name: pluginName,
 	Once: true,
 	Unlisted: func(*struct{}, *corefile.Line) (bool, error) {

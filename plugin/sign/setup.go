@@ -30,7 +30,7 @@ type settings struct {
 	root      string // the folder of relative names
 }
 
-var directive = corefile.Define(corefile.Directive[settings]{
+var directive = corefile.Define(&corefile.Directive[settings]{
 	Name: pluginName,
 	Args: corefile.Args[settings]{Syntax: "DBFILE [ZONES...]", Min: 1, Max: -1, Set: setFile},
 	Options: corefile.Table[settings]{

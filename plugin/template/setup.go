@@ -32,7 +32,7 @@ type settings struct {
 	never    []string // what is wrong with texts that can never be a record
 }
 
-var directive = corefile.Define(corefile.Directive[settings]{
+var directive = corefile.Define(&corefile.Directive[settings]{
 	Name:    pluginName,
 	Args:    corefile.Args[settings]{Syntax: "CLASS TYPE [ZONE...]", Min: 2, Max: -1, Set: setQuestion},
 	Unknown: corefile.UnknownAsCount,

@@ -42,7 +42,7 @@ func rateRow(name, help string, of func(*settings) *int) corefile.Option[setting
 	return corefile.Int(name, 0, maxRate, help+" a second to one network; 0 is any number", func(s *settings, n int) { *of(s) = n })
 }
 
-var directive = corefile.Define(corefile.Directive[settings]{
+var directive = corefile.Define(&corefile.Directive[settings]{
 	Name: pluginName,
 	Once: true,
 	Options: corefile.Table[settings]{

@@ -36,7 +36,7 @@ type settings struct {
 	queries           *int
 }
 
-var directive = corefile.Define(corefile.Directive[settings]{
+var directive = corefile.Define(&corefile.Directive[settings]{
 	Name:    pluginName,
 	Unknown: "unknown option: '%s'",
 	Options: corefile.Table[settings]{

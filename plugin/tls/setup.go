@@ -26,7 +26,7 @@ type settings struct {
 	given []string     // the options of acme
 }
 
-var directive = corefile.Define(corefile.Directive[settings]{
+var directive = corefile.Define(&corefile.Directive[settings]{
 	Name: pluginName,
 	Args: corefile.Args[settings]{Syntax: "[CERT KEY [CA]]", Max: 3, Set: func(s *settings, l *corefile.Line) error {
 		if len(l.Args) == 1 {

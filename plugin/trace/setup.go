@@ -41,7 +41,7 @@ func defaults() settings {
 	return settings{kind: "zipkin", every: 1, service: "coredns", backlog: defaultBacklog, batch: defaultBatch, interval: defaultInterval}
 }
 
-var directive = corefile.Define(corefile.Directive[settings]{
+var directive = corefile.Define(&corefile.Directive[settings]{
 	Name: pluginName,
 	Args: corefile.Args[settings]{Syntax: "[zipkin|datadog|otlp] [ENDPOINT]", Max: 2, Set: func(s *settings, l *corefile.Line) error {
 		switch len(l.Args) {

@@ -25,7 +25,7 @@ type settings struct {
 	keys []string // of the server block
 }
 
-var directive = corefile.Define(corefile.Directive[settings]{
+var directive = corefile.Define(&corefile.Directive[settings]{
 	Name: "transfer",
 	Args: corefile.Args[settings]{Syntax: "[ZONE...]", Max: -1, Set: func(s *settings, l *corefile.Line) (err error) {
 		s.zones, err = plugin.ZonesFromArgs(l.Args, s.keys)

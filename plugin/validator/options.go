@@ -57,7 +57,7 @@ func defaults() *settings {
 	return s
 }
 
-var directive = corefile.Define(corefile.Directive[settings]{
+var directive = corefile.Define(&corefile.Directive[settings]{
 	Name: pluginName,
 	Once: true,
 	Args: corefile.Args[settings]{Syntax: "[ZONES...]", Max: -1, Set: setZones},

@@ -15,7 +15,7 @@ var logger = log.NewWithPlugin(pluginName)
 
 func init() { plugin.Register(pluginName, setup) }
 
-var directive = corefile.Define(corefile.Directive[View]{
+var directive = corefile.Define(&corefile.Directive[View]{
 	Name: pluginName,
 	Once: true,
 	Args: corefile.Args[View]{Syntax: "NAME", Min: 1, Max: 1, Set: func(v *View, l *corefile.Line) error {

@@ -82,7 +82,7 @@ func answer(w *wire.Reply, q *wire.Query) {
 // settings is what the directive configures: nothing.
 type settings struct{}
 
-var directive = corefile.Define(corefile.Directive[settings]{Name: pluginName})
+var directive = corefile.Define(&corefile.Directive[settings]{Name: pluginName})
 
 func setup(c *caddy.Controller) error {
 	if err := directive.Parse(c, new(settings)); err != nil {

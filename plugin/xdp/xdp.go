@@ -30,7 +30,7 @@ func init() { plugin.Register(pluginName, setup) }
 // settings is what a directive says.
 type settings struct{ interfaces []string }
 
-var directive = corefile.Define(corefile.Directive[settings]{
+var directive = corefile.Define(&corefile.Directive[settings]{
 	Name: pluginName,
 	Once: true,
 	Args: corefile.Args[settings]{Syntax: "INTERFACE...", Min: 1, Max: -1, Set: func(s *settings, l *corefile.Line) error {

@@ -27,7 +27,7 @@ var denied = promauto.NewCounterVec(prometheus.CounterOpts{
 	Namespace: plugin.Namespace, Subsystem: pluginName, Name: "denied_total", Help: "Counter of queries that were denied for their type.",
 }, []string{"server"})
 
-var directive = corefile.Define(corefile.Directive[settings]{
+var directive = corefile.Define(&corefile.Directive[settings]{
 	Name: pluginName,
 	Args: corefile.Args[settings]{Syntax: "TYPE...", Min: 1, Max: -1, Set: func(s *settings, l *corefile.Line) error {
 		for _, arg := range l.Args {

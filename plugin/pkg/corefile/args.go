@@ -15,14 +15,6 @@ type Args[T any] struct {
 	Set      func(s *T, l *Line) error
 }
 
-func (a *Args[T]) row() row {
-	r := row{Syntax: a.Syntax, min: a.Min, max: a.Max}
-	if a.Set != nil {
-		r.set = func(s any, l *Line) error { return a.Set(s.(*T), l) }
-	}
-	return r
-}
-
 // withUsage adds how the line is written to an error about it that does not tell what is allowed.
 func (l *Line) withUsage(err error) error {
 	if err == nil || l.syntax == "" || hasPlace(err) {

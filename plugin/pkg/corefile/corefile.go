@@ -52,13 +52,13 @@ type Directive[T any] struct {
 // Parse reads all occurrences of the directive in the server block into one
 // value, which the caller fills with the defaults first.
 func (d *Directive[T]) Parse(c *caddy.Controller, settings *T) error {
-	return d.reader().each(c, func() any { return settings })
+	return readerOf(d).each(c, func() any { return settings })
 }
 
 // ParseEach reads each occurrence into a value of its own, which begins as defaults.
 func (d *Directive[T]) ParseEach(c *caddy.Controller, defaults T) (all []T, err error) {
 	var read []*T
-	err = d.reader().each(c, func() any {
+	err = readerOf(d).each(c, func() any {
 		s := defaults
 		read = append(read, &s)
 		return &s
@@ -72,15 +72,13 @@ func (d *Directive[T]) ParseEach(c *caddy.Controller, defaults T) (all []T, err 
 	return all, nil
 }
 
-// reader is d without the type of its settings.
-func (d *Directive[T]) reader() *reader {
-	r := &reader{name: d.Name, args: d.Args.row(), options: d.Options.rows(), once: d.Once, unknownText: d.Unknown, unlistedSyntax: d.UnlistedSyntax}
-	if d.Unlisted != nil {
-		r.unlisted = func(s any, l *Line) (bool, error) { return d.Unlisted(s.(*T), l) }
+// readerOf is d without the type of its settings.
+func readerOf[T any](d *Directive[T]) *reader {
+	r := &reader{
+		name: d.Name, args: row{Syntax: d.Args.Syntax, min: d.Args.Min, max: d.Args.Max}, options: rowsOf(d.Options),
+		once: d.Once, unknownText: d.Unknown, unlistedSyntax: d.UnlistedSyntax,
 	}
-	if d.Check != nil {
-		r.check = func(s any) error { return d.Check(s.(*T)) }
-	}
+	reach(r, d.Args.Set, d.Unlisted, d.Check)
 	return r
 }
 

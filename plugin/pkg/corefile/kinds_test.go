@@ -36,7 +36,7 @@ var kinds = Directive[options]{
 		}),
 	},
 	Unlisted: func(o *options, l *Line) (bool, error) {
-		if ok, err := (Table[options]{String("Fold", "TEXT", "", func(o *options, s string) { o.text = "folded " + s })}).Fold(o, l); ok {
+		if ok, err := Fold(Table[options]{String("Fold", "TEXT", "", func(o *options, s string) { o.text = "folded " + s })}, o, l); ok {
 			return true, err
 		}
 		switch {

@@ -33,6 +33,22 @@ type row struct {
 	hidden   bool
 }
 
+// reach has r call what knows the type of the settings, to which P is a pointer. Code for pointers stands in the
+// program once, whatever they point to, unless it is inlined.
+//
+//go:noinline
+func reach[P any](r *reader, set func(P, *Line) error, unlisted func(P, *Line) (bool, error), check func(P) error) {
+	if set != nil {
+		r.args.set = func(s any, l *Line) error { return set(s.(P), l) }
+	}
+	if unlisted != nil {
+		r.unlisted = func(s any, l *Line) (bool, error) { return unlisted(s.(P), l) }
+	}
+	if check != nil {
+		r.check = func(s any) error { return check(s.(P)) }
+	}
+}
+
 // each reads all occurrences in the server block, each into what next returns.
 func (r *reader) each(c *caddy.Controller, next func() any) error {
 	first := ""

@@ -24,12 +24,13 @@ var registry struct {
 }
 
 // Define notes a directive for Docs and returns it. It is called from package variables.
-func Define[T any](d Directive[T]) *Directive[T] {
-	define(d.Doc())
-	return &d
+func Define[T any](d *Directive[T]) *Directive[T] {
+	define(readerOf(d))
+	return d
 }
 
-func define(d Doc) {
+func define(r *reader) {
+	d := r.doc()
 	registry.Lock()
 	defer registry.Unlock()
 	registry.docs = append(registry.docs, d)
@@ -45,7 +46,7 @@ func Docs() []Doc {
 }
 
 // Doc describes the directive.
-func (d *Directive[T]) Doc() Doc { return d.reader().doc() }
+func (d *Directive[T]) Doc() Doc { return readerOf(d).doc() }
 
 func (r *reader) doc() Doc {
 	doc := Doc{Name: r.name}

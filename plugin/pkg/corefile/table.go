@@ -41,11 +41,13 @@ func (o Option[T]) Hidden() Option[T] {
 
 // Fold reads a line whose first word is an option in other letters, upper case for lower. It reports false if there
 // is no such option. It is for the Unlisted of directives that take their options in any case.
-func (t Table[T]) Fold(s *T, l *Line) (bool, error) { return fold(t.rows(), s, l) }
+func Fold[T any](t Table[T], s *T, l *Line) (bool, error) { return fold(rowsOf(t), s, l) }
 
-func (t Table[T]) rows() (rows []*row) {
-	for _, o := range t {
-		rows = append(rows, o.row)
+// rowsOf is the rows of a table. All options are of the same kind to it, so it stands in the program once.
+func rowsOf[O ~struct{ *row }](table []O) []*row {
+	rows := make([]*row, len(table))
+	for i, o := range table {
+		rows[i] = struct{ *row }(o).row
 	}
 	return rows
 }
