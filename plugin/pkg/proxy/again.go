@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io"
 	"net/http"
+	"strings"
 	"sync/atomic"
 	"time"
 
@@ -32,13 +33,13 @@ var errNoneFree = errors.New("doh: no connection is free")
 // tries are those of one query.
 type tries struct {
 	n     int
-	ended bool // the connection was, once, without a word of the request
+	ended int  // after connections that ended without a word of the request
 	moved bool // to another client than the first one
 }
 
-// again reports whether the request that failed with err is to be made again, and waits for when. A connection that
-// the upstream closed, or knows no more, costs one more try only: the query may be what closed it.
-func (t *tries) again(ctx context.Context, p *Proxy, c *httpClient, reused bool, err error) bool {
+// again reports whether the request that failed with err is to be made again, and waits for when. Connections that the
+// upstream closed, or knows no more, cost few more tries only: the query may be what closed them.
+func (t *tries) again(ctx context.Context, p *Proxy, c *httpClient, s *sending, err error) bool {
 	if errors.Is(err, errNoneFree) { // the context ends it
 		return pause(ctx)
 	}
@@ -48,13 +49,27 @@ func (t *tries) again(ctx context.Context, p *Proxy, c *httpClient, reused bool,
 	taken := !errors.Is(err, errNotTaken)
 	switch {
 	case !taken && p.clients.share(c):
-	case t.ended || taken && !(p.protocol == transport.HTTPS3 && closedHTTP(err) || reused && closedByPeer(err)):
+	case t.ended == maxRetries || taken && !(p.protocol == transport.HTTPS3 && closedHTTP(err) || endedByPeer(err) && (s.reused.Load() || p.clients.answers(c))):
 		return false
 	default:
-		t.ended = true
+		t.ended++
 	}
 	t.n++
 	return t.n == 1 || pause(ctx)
+}
+
+// endedByPeer is closedByPeer for a connection of the library, which has one error for all requests that are under way
+// when one of them cannot be written any more. It has no name for that error.
+func endedByPeer(err error) bool {
+	return closedByPeer(err) || strings.HasSuffix(err.Error(), "client connection force closed via ClientConn.Close")
+}
+
+// answers reports whether requests of c were answered. If so, the end of a connection that was opened for one is most
+// likely none of its own.
+func (h *httpClients) answers(c *httpClient) bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return c.heard > c.born
 }
 
 // pause waits before a request is made again, and reports whether it still has time.

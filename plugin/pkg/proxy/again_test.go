@@ -214,10 +214,10 @@ func TestNoConnectionIsFree(t *testing.T) {
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	of := tries{n: maxTries}
-	if !of.again(ctx, p, c, true, errNoneFree) || of.n != maxTries {
+	if !of.again(ctx, p, c, new(sending), errNoneFree) || of.n != maxTries {
 		t.Error("it is a try as any other")
 	}
-	if cancel(); of.again(ctx, p, c, true, errNoneFree) {
+	if cancel(); of.again(ctx, p, c, new(sending), errNoneFree) {
 		t.Error("its time is over, and it looks again")
 	}
 }

@@ -62,7 +62,7 @@ func (p *Proxy) carry(ctx context.Context, method string, query []byte, buf *byt
 		if errors.Is(err, errNoStream) {
 			other = p.clients.elsewhere(p, c, t.moved)
 			t.moved = true
-		} else if other = p.clients.surplus(c, p.engine.now()); other == nil && !t.again(ctx, p, c, s.reused.Load(), err) {
+		} else if other = p.clients.surplus(c, p.engine.now()); other == nil && !t.again(ctx, p, c, &s, err) {
 			break
 		}
 		if other != nil {
