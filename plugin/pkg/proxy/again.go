@@ -49,7 +49,7 @@ func (t *tries) again(ctx context.Context, p *Proxy, c *httpClient, s *sending, 
 	taken := !errors.Is(err, errNotTaken)
 	switch {
 	case !taken && p.clients.share(c):
-	case t.ended == maxRetries || taken && !(p.protocol == transport.HTTPS3 && closedHTTP(err) || endedByPeer(err) && (s.reused.Load() || p.clients.answers(c))):
+	case t.ended == maxRetries || taken && !p.ended(c, s, err, t.ended == 0):
 		return false
 	default:
 		t.ended++
@@ -62,6 +62,15 @@ func (t *tries) again(ctx context.Context, p *Proxy, c *httpClient, s *sending, 
 // when one of them cannot be written any more. It has no name for that error.
 func endedByPeer(err error) bool {
 	return closedByPeer(err) || strings.HasSuffix(err.Error(), "client connection force closed via ClientConn.Close")
+}
+
+// ended reports whether err, of a request of c that was sent as s tells, is the end of its connection, which is none of
+// the request's own. Over HTTP/3 it may be at first.
+func (p *Proxy) ended(c *httpClient, s *sending, err error, first bool) bool {
+	if p.protocol == transport.HTTPS3 {
+		return closedHTTP(err) && (first || s.reused.Load() || p.clients.answers(c))
+	}
+	return endedByPeer(err) && (s.reused.Load() || p.clients.answers(c))
 }
 
 // answers reports whether requests of c were answered. If so, the end of a connection that was opened for one is most

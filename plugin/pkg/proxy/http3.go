@@ -14,14 +14,8 @@ import (
 // http3Client is a client for DNS over HTTP/3 (RFC 8484, RFC 9114) with TLS settings cfg. It dials on the socket of
 // the QUIC pool.
 func (p *Proxy) http3Client(cfg *tls.Config) *http.Client {
-	q := &p.engine.quic
-	return &http.Client{Transport: streamTransport{&http3.Transport{
-		TLSClientConfig: cfg,
-		QUICConfig:      &quic.Config{MaxIncomingStreams: -1},
-		Dial: func(_ context.Context, _ string, cfg *tls.Config, _ *quic.Config) (*quic.Conn, error) {
-			return q.dialHTTP(q.engine.ctx, cfg) // it goes on without who asked first: others wait, and more will come
-		},
-	}, &p.clients}}
+	cfg.NextProtos = []string{http3.NextProtoH3}
+	return &http.Client{Transport: streamTransport{&http3Transport{pool: &p.engine.quic, cfg: cfg}, &p.clients}}
 }
 
 // dialHTTP opens a connection with settings of the HTTP client.

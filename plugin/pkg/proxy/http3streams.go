@@ -8,8 +8,6 @@ import (
 	"time"
 
 	"github.com/coredns/coredns/plugin/pkg/eventloop"
-
-	"github.com/quic-go/quic-go/http3"
 )
 
 // This file is about upstreams of HTTP/3 that take few streams of a connection at one time (RFC 9000 §4.6). The library
@@ -20,12 +18,16 @@ var errNoStream = errors.New("doh: no stream of the connection is free")
 
 // streamTransport gives up a request that waits for a stream so long that queries begin to give way to others.
 type streamTransport struct {
-	under *http3.Transport
+	under http.RoundTripper
 	of    *httpClients
 }
 
 // CloseIdleConnections is for http.Client.
-func (t streamTransport) CloseIdleConnections() { t.under.CloseIdleConnections() }
+func (t streamTransport) CloseIdleConnections() {
+	if c, ok := t.under.(*http3Transport); ok {
+		c.CloseIdleConnections()
+	}
+}
 
 // RoundTrip implements http.RoundTripper.
 func (t streamTransport) RoundTrip(r *http.Request) (*http.Response, error) {

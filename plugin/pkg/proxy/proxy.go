@@ -194,6 +194,7 @@ func (p *Proxy) Start(duration time.Duration) {
 // Proxy cannot be used any more. Stopping twice does no harm.
 func (p *Proxy) Stop() {
 	p.prober.stop()
+	p.clients.closeIdle() // so that the upstream is told before there is no socket of QUIC any more
 	p.engine.stop()
 	p.leave()
 	p.transport.Stop()

@@ -70,10 +70,10 @@ const (
 var errQUICReply = errors.New("quic: the stream ended before the reply did")
 
 // ask asks query, whose id is 0 (RFC 9250 §4.2.1), on a stream of its own and reads the reply into buf. got is told
-// when there is a stream. A connection that the upstream closed while it was idle costs a second try, of which
-// nobody learns.
+// when there is a stream. Connections that the upstream closed, which were open before or brought others their
+// replies, cost as many tries as over TLS.
 func (q *quicPool) ask(ctx context.Context, query []byte, buf *bytes.Buffer, got func(net.Addr)) error {
-	for again := false; ; {
+	for n := 0; ; {
 		l, open, err := q.get(ctx)
 		if err != nil {
 			return err
@@ -87,10 +87,12 @@ func (q *quicPool) ask(ctx context.Context, query []byte, buf *bytes.Buffer, got
 		}
 		gone := lost(err)
 		heard := q.put(ctx, l, sent, err)
-		if !gone || !open || again || ctx.Err() != nil {
+		if !gone || !open && !heard || n == maxRetries || ctx.Err() != nil {
 			return err
 		}
-		again = heard // else it was one more than the upstream takes
+		if heard { // else it was one more than the upstream takes
+			n++
+		}
 		buf.Reset()
 	}
 }

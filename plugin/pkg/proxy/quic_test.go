@@ -436,3 +436,46 @@ func TestDoQKeepsConnections(t *testing.T) {
 		t.Errorf("%d connections", n)
 	}
 }
+
+// A query whose connections end one after the other, which answer others, is asked on the next one.
+func TestDoQConnectionsEndUnderAQuery(t *testing.T) {
+	server, roots := authority(t)
+	var conns atomic.Int64
+	held, answered := make(chan struct{}), make(chan struct{})
+	addr := quicUpstream(t, server, nil, func(conn *quic.Conn) {
+		n := conns.Add(1)
+		for i := 0; ; i++ {
+			s, err := conn.AcceptStream(context.Background())
+			if err != nil {
+				return
+			}
+			switch {
+			case n == 1 && i == 1:
+				conn.CloseWithError(doqNoError, "")
+			case n == 2 && i == 0:
+				close(held)
+				go func() {
+					<-answered
+					conn.CloseWithError(doqNoError, "")
+				}()
+			default:
+				go echoStream(s)
+			}
+		}
+	})
+	p := quicTo(t, addr, roots)
+	p.SetReadTimeout(20 * time.Second)
+	patient(p)
+	askMany(t, p, 1)
+	var asking sync.WaitGroup
+	asking.Go(func() { askMany(t, p, 1) })
+	<-held
+	if _, err := ask(p, "www.example.org.", Options{}); err != nil {
+		t.Error(err)
+	}
+	close(answered)
+	asking.Wait()
+	if n := conns.Load(); n != 3 {
+		t.Errorf("%d connections", n)
+	}
+}
