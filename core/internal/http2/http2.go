@@ -71,6 +71,7 @@ type Conn struct {
 	midway  bool // in a frame, of which the rest has not come
 	over    bool // the client was told which stream is the last
 	idles   int  // frames since the last request
+	holds   bool // there are held streams
 
 	ctx    context.Context // of requests that wait; ends with the connection
 	cancel context.CancelFunc
@@ -81,6 +82,8 @@ type Conn struct {
 	streams map[uint32]*stream
 	queue   []*stream   // those whose replies wait for the client's window, in their order
 	waiting int         // octets of these replies
+	taken   time.Time   // when the client took some of these last
+	held    []*stream   // those whose requests wait until the client takes replies
 	atWork  int         // requests that are not answered yet, also of streams that are gone
 	kept    int         // octets of their headers, and of those whose bodies have not come whole
 	lastID  uint32      // the last stream that the client opened
@@ -246,6 +249,9 @@ func (c *Conn) next() error {
 	}
 	if err == nil {
 		err = c.frame(f)
+	}
+	if err == nil && c.holds {
+		err = c.resume()
 	}
 	if errors.As(err, &stream) {
 		c.reset(stream.StreamID, stream.Code)

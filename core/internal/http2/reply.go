@@ -70,10 +70,10 @@ func (c *Conn) put(id uint32, a Response, st *stream) (full bool) {
 		}
 		return full
 	}
-	// What the window has no room for is kept for the client: within the limit of the connection, and within that of
-	// all.
+	// What the window has no room for is kept for the client: within the limit of all, and, unless it was asked when
+	// there was room, within that of the connection.
 	most := c.Service().Unread
-	if most > 0 && c.waiting+len(rest) > most || !unsent.Take(c.waiting, len(rest)) {
+	if fresh && most > 0 && c.waiting+len(rest) > most || !unsent.Take(c.waiting, len(rest)) {
 		c.Service().Limited("unread_bytes")
 		// So that removeStream gives back nothing: rest was never counted.
 		st.state = atWork

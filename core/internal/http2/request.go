@@ -162,6 +162,7 @@ func (c *Conn) request(id uint32, whole bool) error {
 	// open the next one.
 	tooMany := !known && streams > 0 && (c.atWork >= streams || len(c.streams) >= streams)
 	crowded := !known && c.head.limit > 0 && c.kept+c.head.size > c.head.mostKept()
+	full := whole && c.full()
 	var over error
 	if !known {
 		c.lastID = id
@@ -192,22 +193,29 @@ func (c *Conn) request(id uint32, whole bool) error {
 		return c.respond(id, c.handler.Refuse(LongHeader), whole)
 	case !c.head.complete() || whole && c.head.length > 0:
 		return http2.StreamError{StreamID: id, Code: http2.ErrCodeProtocol}
-	// The header is kept until the body has come whole: the next one is read into the same memory.
-	case !whole:
-		if c.head.length > int64(c.handler.MaxBody()) {
-			return c.respond(id, c.handler.Refuse(LongBody), false)
-		}
-		c.mu.Lock()
-		c.openStream(id, c.head.keep(), reading).length = c.head.length
-		if c.head.expects {
-			c.buf = c.appendContinue(c.buf[:0], id)
-			c.Out.Add(nil, c.buf)
-		}
-		c.mu.Unlock()
-		c.QuickAck()
-		return nil
+	case !whole && c.head.length > int64(c.handler.MaxBody()):
+		return c.respond(id, c.handler.Refuse(LongBody), false)
+	case !whole || full:
+		return c.await(id, whole)
 	}
 	return c.answer(&c.head.Request)
+}
+
+// await keeps the header that was read, as the next one is read into the same memory: until the body has come whole,
+// and there is room for a reply.
+func (c *Conn) await(id uint32, whole bool) error {
+	c.mu.Lock()
+	c.openStream(id, c.head.keep(), reading).length = c.head.length
+	if c.head.expects && !whole {
+		c.buf = c.appendContinue(c.buf[:0], id)
+		c.Out.Add(nil, c.buf)
+	}
+	c.mu.Unlock()
+	if whole {
+		return c.bodyEnded(id)
+	}
+	c.QuickAck()
+	return nil
 }
 
 // trailers ends a body with the fields that were read (RFC 9113 §8.1). They say nothing here.
@@ -266,9 +274,14 @@ func (c *Conn) bodyEnded(id uint32) error {
 		return nil
 	}
 	body := st.req.Body
+	wrong := st.length >= 0 && int64(len(body)) != st.length // RFC 9113 §8.1.1
+	if !wrong && c.hold(st) {
+		c.mu.Unlock()
+		return nil
+	}
 	c.removeStream(st)
 	c.mu.Unlock()
-	if st.length >= 0 && int64(len(body)) != st.length { // RFC 9113 §8.1.1
+	if wrong {
 		return http2.StreamError{StreamID: id, Code: http2.ErrCodeProtocol}
 	}
 	st.req.Body = body

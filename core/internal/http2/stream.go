@@ -27,6 +27,7 @@ type state uint8
 
 const (
 	reading state = iota // the body has not come whole
+	held                 // the request has come whole, and waits until the client takes replies; see hold
 	atWork               // the query waits for its answer
 	blocked              // the reply waits for the client's window
 )
@@ -47,8 +48,11 @@ func (c *Conn) removeStream(st *stream) {
 	delete(c.streams, st.id)
 	c.consumed(len(st.req.Body))
 	st.req.Body = nil
-	if st.state == reading {
+	if st.state <= held {
 		c.kept -= st.req.size
+	}
+	if st.state == held {
+		c.held = slices.DeleteFunc(c.held, func(q *stream) bool { return q == st })
 	}
 	if st.state == blocked {
 		c.queue = slices.DeleteFunc(c.queue, func(q *stream) bool { return q == st })
@@ -155,7 +159,7 @@ func (c *Conn) sweep() {
 		switch took := now.Sub(st.since); {
 		case st.state == reading && took >= s.Read:
 			reason = "read_time"
-		case st.state == blocked && took >= s.Write:
+		case st.state == blocked && took >= s.Write, st.state == held && min(took, now.Sub(c.taken)) >= s.Write:
 			reason = "write_time"
 		case st.state != atWork:
 			left = true
@@ -173,6 +177,47 @@ func (c *Conn) sweep() {
 
 // lastTime is how long a client that takes a reply slowly has to widen its windows, each time, when the server stops.
 const lastTime = time.Second
+
+// longBody is how long the body of a response may be.
+const longBody = 64 << 10
+
+// full reports whether there may be no room for one more reply behind those that the client has not taken. mu is held.
+func (c *Conn) full() bool {
+	most := c.Service().Unread
+	return most > 0 && c.waiting > max(0, most-longBody)
+}
+
+// hold keeps a request that has come whole, and is not answered before the client has taken replies. It reports false
+// if there is room. mu is held.
+func (c *Conn) hold(st *stream) bool {
+	if !c.full() {
+		return false
+	}
+	if st.state != held {
+		c.Service().Limited("unread_bytes")
+		st.state, st.since, c.holds = held, time.Now(), true
+		c.held = append(c.held, st)
+	}
+	return true
+}
+
+// resume answers requests that are held, as far as there is room now.
+func (c *Conn) resume() error {
+	for {
+		c.mu.Lock()
+		if c.holds = len(c.held) > 0; !c.holds || c.full() {
+			c.mu.Unlock()
+			return nil
+		}
+		id := c.held[0].id
+		c.mu.Unlock()
+		c.idles = 0
+		c.Touch(time.Now())
+		if err := c.bodyEnded(id); err != nil {
+			return err
+		}
+	}
+}
 
 // owes reports whether the server stops, and there is a reply that its client takes as its windows have room. It is
 // read on for that then. The reader calls it when all that was asked is answered.
@@ -257,6 +302,7 @@ func (c *Conn) unblock() {
 			c.waiting -= sent
 			unsent.Give(sent)
 			st.since = time.Now()
+			c.taken = st.since
 			c.Out.Add(nil, c.buf)
 		}
 		if len(st.rest) == 0 {

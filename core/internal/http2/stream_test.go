@@ -174,7 +174,8 @@ func TestUnread(t *testing.T) {
 	s := serve(t, newSite(), func(s *service.Service) { s.Unread, s.Write = 10000, 200*time.Millisecond })
 	p := coretest.ConnectH2(t, s.addr, http2.Setting{ID: http2.SettingInitialWindowSize, Val: 0})
 	codes := map[uint32]http2.ErrCode{}
-	for id := uint32(1); id <= 9; id += 2 {
+	p.Open(1, true, getting("/10001")...) // more than is kept
+	for id := uint32(3); id <= 9; id += 2 {
 		p.Open(id, true, getting("/3217")...)
 	}
 	for len(codes) < 5 {
@@ -183,19 +184,117 @@ func TestUnread(t *testing.T) {
 		}
 	}
 	for id, want := range map[uint32]http2.ErrCode{
-		1: http2.ErrCodeCancel, 3: http2.ErrCodeCancel, 5: http2.ErrCodeCancel, 7: http2.ErrCodeEnhanceYourCalm, 9: http2.ErrCodeEnhanceYourCalm,
+		1: http2.ErrCodeEnhanceYourCalm, 3: http2.ErrCodeCancel, 5: http2.ErrCodeCancel, 7: http2.ErrCodeCancel, 9: http2.ErrCodeCancel,
 	} {
 		if codes[id] != want {
 			t.Errorf("stream %d: got %v, want %v", id, codes[id], want)
 		}
 	}
 	calm, late := coretest.Limited(s.Service, "unread_bytes"), coretest.Limited(s.Service, "write_time")
-	if calm != 2 || late != 3 {
+	if calm != 4 || late != 4 {
 		t.Errorf("counted %d and %d", calm, late)
 	}
 	s.end()
 	if n := unsent.Octets() - before; n != 0 {
 		t.Errorf("%d octets are left in the ledger", n)
+	}
+}
+
+// TestMoreThanFits has a client that asks for more than is kept for it, and takes it only then: all is answered.
+func TestMoreThanFits(t *testing.T) {
+	const most, many, size = 200_000, 20, 60_000
+	s := serve(t, newSite(), func(s *service.Service) { s.Unread = most })
+	p := coretest.ConnectH2(t, s.addr, http2.Setting{ID: http2.SettingInitialWindowSize, Val: 1 << 20})
+	for id := uint32(1); id < 2*many; id += 4 {
+		p.Open(id, true, getting(fmt.Sprint("/", size))...)
+		post(p, id+2, fmt.Sprint("/", size), "abc")
+	}
+	p.Framer.WritePing(false, [8]byte{})
+	got, statuses := map[uint32]int{}, 0
+	for ended := 0; ended < many; {
+		switch f := p.Until().(type) {
+		case *http2.MetaHeadersFrame:
+			if f.PseudoValue("status") == "200" {
+				statuses++
+			}
+		case *http2.PingFrame: // all were read
+			p.Framer.WriteWindowUpdate(0, defaultWindow)
+		case *http2.DataFrame:
+			got[f.StreamID] += len(f.Data())
+			p.Framer.WriteWindowUpdate(0, max(1, uint32(len(f.Data()))))
+			if f.StreamEnded() {
+				ended++
+			}
+		default:
+			t.Fatalf("got %v", f)
+		}
+	}
+	for id := uint32(1); id < 2*many; id += 2 {
+		if got[id] != size {
+			t.Errorf("stream %d: got %d octets", id, got[id])
+		}
+	}
+	if n := coretest.Limited(s.Service, "unread_bytes"); statuses != many || n == 0 {
+		t.Errorf("got %d headers, and counted %d", statuses, n)
+	}
+}
+
+// What was asked while there was room is answered, also where the replies together are more than is kept for a connection.
+func TestMoreComesThanFits(t *testing.T) {
+	const many, size = 10, 10_000
+	s := serve(t, newSite(), func(s *service.Service) { s.Unread = 2 * size })
+	p := coretest.ConnectH2(t, s.addr)
+	p.Framer.WriteSettings(http2.Setting{ID: http2.SettingInitialWindowSize, Val: 0})
+	for id := uint32(1); id < 2*many; id += 2 {
+		post(p, id, "/later", strings.Repeat("x", size))
+	}
+	s.waits(many)
+	close(s.later)
+	for range many {
+		if h, ok := p.Until().(*http2.MetaHeadersFrame); !ok || h.PseudoValue("status") != "200" {
+			t.Fatalf("got %v", h)
+		}
+	}
+	p.Framer.WriteWindowUpdate(0, many*size)
+	p.Framer.WriteSettings(http2.Setting{ID: http2.SettingInitialWindowSize, Val: size})
+	for ended := 0; ended < many; {
+		d, ok := p.Until().(*http2.DataFrame)
+		if !ok {
+			t.Fatalf("got %v", d)
+		}
+		if d.StreamEnded() {
+			ended++
+		}
+	}
+}
+
+// Requests that wait until the client takes replies are answered as long as it takes any, and those that it resets are not.
+func TestHeldAsLongAsTaken(t *testing.T) {
+	const write = time.Second
+	s := serve(t, newSite(), func(s *service.Service) { s.Unread, s.Write = 10, write })
+	p := coretest.ConnectH2(t, s.addr, http2.Setting{ID: http2.SettingInitialWindowSize, Val: 0})
+	for id := uint32(1); id <= 7; id += 2 {
+		p.Open(id, true, getting("/5")...)
+	}
+	p.Framer.WriteRSTStream(3, http2.ErrCodeCancel)
+	readHead(t, p, 1)
+	for i := range 5 {
+		time.Sleep(write * 2 / 5) // less than the time for each, and all more than that
+		p.Framer.WriteWindowUpdate(1, 1)
+		if data(t, p, 1, 1) != (i == 4) {
+			t.Errorf("octet %d", i)
+		}
+	}
+	readHead(t, p, 5)
+	for range 2 { // nothing more is taken
+		if f := p.Until(); !resetWith(f, 5, http2.ErrCodeCancel) && !resetWith(f, 7, http2.ErrCodeCancel) {
+			t.Errorf("got %v", f)
+		}
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if len(s.seen) != 2 {
+		t.Errorf("%d were answered", len(s.seen))
 	}
 }
 
