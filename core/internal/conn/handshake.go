@@ -71,9 +71,14 @@ func (c *Conn) DrainRead() {
 	c.wake()
 }
 
-// heard notes that something has come of a handshake. It may be the first word while the server stops.
+// heard notes that something has come of a handshake. It may be the first word while the server stops. The client may
+// hold each record back until the one before it is acknowledged.
 func (c *Conn) heard() {
-	if c.shaking.CompareAndSwap(awaited, begun) && c.Stopping() {
+	if !c.shaking.CompareAndSwap(awaited, begun) {
+		return
+	}
+	c.QuickAck()
+	if c.Stopping() {
 		c.conn.SetReadDeadline(time.Now().Add(handshakeTime))
 	}
 }

@@ -16,7 +16,7 @@ type lowerConn struct {
 	owner    *Conn
 	deadline time.Duration // for the next Read that may wait, from its begin; 0 leaves the deadline as it is
 	closed   func()        // called at each Close, if not nil
-	acks     bool          // until more comes; see Conn.QuickAck
+	acks     bool          // until more comes, or behind a handshake; see Conn.QuickAck
 
 	ahead bool             // is read, for who reads in small pieces
 	buf   *[readSpace]byte // what was read ahead; nil if it is nothing
@@ -60,10 +60,11 @@ func (l *lowerConn) came(n int) {
 	if n == 0 {
 		return
 	}
-	if l.acks {
+	shaking := l.owner.shaking.Load()
+	if l.acks && shaking == shaken {
 		l.quickAck(false)
 	}
-	if l.owner.shaking.Load() == awaited {
+	if shaking == awaited {
 		l.owner.heard()
 	}
 }

@@ -2,6 +2,7 @@ package tcp
 
 import (
 	"crypto/tls"
+	"encoding/binary"
 	"net"
 	"testing"
 
@@ -44,5 +45,45 @@ func TestClientsThatHoldBack(t *testing.T) {
 			}
 			acktest.Prompt(t, nil, func() { ask(whole[:2], whole[2:]) })
 		})
+	}
+}
+
+// recordwise is a connection with a write for each record of TLS, as some clients have it.
+type recordwise struct{ net.Conn }
+
+func (r recordwise) Write(b []byte) (n int, err error) {
+	for err == nil && n < len(b) {
+		end := n + 5 + int(binary.BigEndian.Uint16(b[n+3:]))
+		_, err = r.Conn.Write(b[n:end])
+		n = end
+	}
+	return n, err
+}
+
+// A client that gathers small writes, and writes the records of its handshake one by one, waits until the first is
+// acknowledged: in a handshake as in one that resumes a session.
+func TestHandshakesThatHoldBack(t *testing.T) {
+	needsLight(t)
+	config := encryptions(t)["TLS"]
+	s := serve(t, new(coretest.Lane), config, nil)
+	for name, version := range map[string]uint16{"1.2": tls.VersionTLS12, "1.3": tls.VersionTLS13} {
+		for name, sessions := range map[string]tls.ClientSessionCache{name: nil, name + " resumed": tls.NewLRUClientSessionCache(1)} {
+			t.Run(name, func(t *testing.T) {
+				var below net.Conn
+				acktest.Prompt(t, func() {
+					tc := coretest.Dial(t, s.addr).(*net.TCPConn)
+					tc.SetNoDelay(false)
+					below = recordwise{tc}
+				}, func() {
+					asks := clientConfig(config).Clone()
+					asks.MaxVersion, asks.ClientSessionCache, asks.ServerName = version, sessions, "localhost"
+					c := tls.Client(below, asks)
+					c.Write(coretest.Frame(t, "www."))
+					if _, err := clients.ReadFrame(c); err != nil {
+						t.Fatal(err)
+					}
+				})
+			})
+		}
 	}
 }
