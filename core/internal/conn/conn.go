@@ -232,6 +232,9 @@ func (c *Conn) ReadIn(d time.Duration) { c.low.deadline = d }
 // the rest back until then. See nonblock.QuickAck.
 func (c *Conn) QuickAck() { c.low.quickAck(true) }
 
+// QuickAcks says whether all reads that wait do that, for whoever has others read. Any goroutine may call it.
+func (c *Conn) QuickAcks(on bool) { nonblock.QuickAck(c.low.Conn, on) }
+
 // IdleLeft is how long to wait on for the next query of a client that may be idle for so long: that time begins
 // when its last query has been answered.
 func (c *Conn) IdleLeft(idle time.Duration) time.Duration {

@@ -67,7 +67,22 @@ func (h *HTTP1) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	// body that is closed and not its own, net/http thinks that it was read to its end, and takes the rest for a
 	// request.
 	r.Body = io.NopCloser(http.MaxBytesReader(w, r.Body, mostBody))
+	if own {
+		r.Body = body{r.Body, c}
+	}
 	Answer(s, w, r, false)
+}
+
+// body is that of a request, which the client may hold back until what came before it is acknowledged.
+type body struct {
+	io.ReadCloser
+	conn *conn.Conn
+}
+
+func (b body) Read(p []byte) (int, error) {
+	b.conn.QuickAcks(true)
+	defer b.conn.QuickAcks(false)
+	return b.ReadCloser.Read(p)
 }
 
 // mostBody is how many octets of a body are read: none of them is a message if there are more.

@@ -6,6 +6,7 @@ import (
 	"crypto/tls"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"testing"
 	"time"
@@ -14,6 +15,7 @@ import (
 
 	"github.com/coredns/coredns/core/internal/coretest"
 	"github.com/coredns/coredns/plugin/pkg/eventually"
+	"github.com/coredns/coredns/plugin/pkg/nonblock/acktest"
 	"github.com/coredns/coredns/test/clients"
 )
 
@@ -36,6 +38,35 @@ func TestIdleConnectionAtTheEnd(t *testing.T) {
 	}
 	if _, err := r.ReadByte(); err != io.EOF {
 		t.Errorf("the connection ended with %v", err)
+	}
+}
+
+// A client that gathers small writes waits with the body, and with the rest of it, until what came before it is
+// acknowledged.
+func TestHTTP1HoldsBack(t *testing.T) {
+	for how, config := range map[string]*tls.Config{"plain": nil, "TLS": coretest.Certificate(t, "http/1.1")} {
+		t.Run(how, func(t *testing.T) {
+			c := coretest.Dial(t, serve(t, serviceFor(t, coretest.Echo), config).addr)
+			c.(*net.TCPConn).SetNoDelay(false)
+			if config != nil {
+				c = tls.Client(c, clients.Trusting)
+			}
+			r, q := bufio.NewReader(c), coretest.Packed(t, coretest.Query("www."))
+			post := func() {
+				fmt.Fprintf(c, "POST /dns-query HTTP/1.1\r\nHost: example.org\r\nContent-Length: %d\r\n\r\n", len(q))
+				c.Write(q[:5])
+				c.Write(q[5:])
+				resp, err := http.ReadResponse(r, nil)
+				if err != nil || resp.StatusCode != http.StatusOK {
+					t.Fatal(resp, err)
+				}
+				io.Copy(io.Discard, resp.Body)
+			}
+			for range 5 { // so that the system takes it for a conversation
+				post()
+			}
+			acktest.Prompt(t, nil, post)
+		})
 	}
 }
 
