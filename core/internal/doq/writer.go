@@ -159,7 +159,17 @@ func (w *Writer) write(b []byte, placed bool) (int, error) {
 		})
 		defer h.Done()
 	}
-	n, err := w.stream.Write(b)
+	// The last octets by themselves: the library keeps them for a moment, so that the end of the stream comes with
+	// them. Some clients ask no more on a connection where it comes behind them.
+	head := len(b)
+	if head > short && !w.transfer {
+		head -= short / 2
+	}
+	n, err := w.stream.Write(b[:head])
+	if err == nil && head < len(b) {
+		n, err = w.stream.Write(b[head:])
+		n += head
+	}
 	if errors.Is(err, os.ErrDeadlineExceeded) && w.service != nil {
 		w.service.Limited("write_time")
 		w.stream.CancelWrite(streamCancelled)
