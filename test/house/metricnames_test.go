@@ -11,6 +11,8 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+
+	"github.com/prometheus/client_golang/prometheus"
 )
 
 // metricNames are the full names of the metrics that a folder defines, written out or by a function of its own that is told the name.
@@ -173,6 +175,42 @@ func TestMetricsAreTold(t *testing.T) {
 	}
 	if len(defined) < 60 {
 		t.Errorf("only %d metrics were found", len(defined))
+	}
+}
+
+var (
+	definition  = regexp.MustCompile(`fqName: "(coredns_\w+)",.* constLabels: {}, variableLabels: {(.*)}}$`)
+	metricTold  = regexp.MustCompile("`(coredns_[a-z0-9_]+)(?:{([^}.`]*)})?`")
+	valueOfOnes = regexp.MustCompile(`="[^"]*"`)
+)
+
+// TestMetricsAreToldWithTheirLabels compares the labels that READMEs name with those of the metrics that a server with all plugins has.
+func TestMetricsAreToldWithTheirLabels(t *testing.T) {
+	labels := map[string]string{} // by metric
+	descriptions := make(chan *prometheus.Desc)
+	go func() {
+		defer close(descriptions)
+		prometheus.DefaultRegisterer.(*prometheus.Registry).Describe(descriptions)
+	}()
+	for d := range descriptions {
+		if m := definition.FindStringSubmatch(d.String()); m != nil {
+			labels[m[1]] = m[2]
+		}
+	}
+	if len(labels) < 100 {
+		t.Errorf("only %d metrics are registered", len(labels))
+	}
+	readmes, err := filepath.Glob("../../plugin/*/README.md")
+	if err != nil || len(readmes) < 50 {
+		t.Fatalf("%d READMEs, %v", len(readmes), err)
+	}
+	for _, path := range readmes {
+		for _, m := range metricTold.FindAllStringSubmatch(page(t, place(path)), -1) {
+			told := strings.ReplaceAll(valueOfOnes.ReplaceAllString(m[2], ""), " ", "")
+			if want, ok := labels[m[1]]; ok && told != want { // xdp has none elsewhere than on Linux
+				t.Errorf("%s: %s has the labels {%s}, not {%s}", path, m[1], want, told)
+			}
+		}
 	}
 }
 
