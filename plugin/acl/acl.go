@@ -8,8 +8,7 @@
 // name as it was asked as well. Whatever the cache holds is given only to those who are allowed to have it, as acl
 // stands above it.
 //
-// What is decided, and with which reply, is the same code for both lanes; start at decide in rule.go. Start at
-// ACL.ServeDNS.
+// What is decided, and with which reply, is the same code for both lanes: decide in rule.go. Start at ACL.ServeDNS.
 package acl
 
 import (

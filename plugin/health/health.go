@@ -4,7 +4,7 @@
 //	selfcheck.go: asks its own endpoint each second ──▶ metrics, warnings
 //	lameduck.go: before the process ends, goes on answering for a while
 //
-// The endpoint survives reloads, also such as fail. Blocks of a Corefile that name one address share one endpoint.
+// The endpoint survives reloads, those that fail too. Blocks of a Corefile that name one address share one endpoint.
 // Start at setup.
 package health
 

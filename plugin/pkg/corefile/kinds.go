@@ -45,7 +45,7 @@ func Duration[T any](name string, min, max time.Duration, help string, set func(
 	})
 }
 
-// String is an option with one argument of any form; syntax is its name in the README.
+// String is an option with one argument of any form, which syntax names in the README and in errors: FILE.
 func String[T any](name, syntax, help string, set func(*T, string)) Option[T] {
 	return rowOf[T](name, syntax, help, 1, 1, func(s any, l *Line) error {
 		set(s.(*T), l.Args[0])
@@ -53,7 +53,7 @@ func String[T any](name, syntax, help string, set func(*T, string)) Option[T] {
 	})
 }
 
-// Strings is an option with one argument or more.
+// Strings is an option with one argument or more, which syntax names: ADDRESS... .
 func Strings[T any](name, syntax, help string, set func(*T, []string)) Option[T] {
 	return rowOf[T](name, syntax, help, 1, -1, func(s any, l *Line) error {
 		set(s.(*T), l.Args)

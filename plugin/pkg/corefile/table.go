@@ -8,7 +8,8 @@ type Table[T any] []Option[T]
 // Option is one row. Rows are made by Row, Raw and the functions of kinds.go.
 type Option[T any] struct{ *row }
 
-// Row is an option with min to max arguments (max -1: any number) that set stores.
+// Row is an option with min to max arguments (max -1: any number) that set stores; syntax names
+// them, without the option.
 func Row[T any](name, syntax, help string, min, max int, set func(s *T, l *Line) error) Option[T] {
 	return rowOf[T](name, syntax, help, min, max, func(s any, l *Line) error { return set(s.(*T), l) })
 }

@@ -5,13 +5,6 @@ import (
 	"net/netip"
 )
 
-// Records are added in the order of the sections, each with its owner, TTL in
-// seconds and class IN unless said otherwise. Owners and targets are names in wire
-// form and are written in the case in which they come; but see FoldOwners.
-//
-// Each of these methods reports false, and adds nothing, if the message would become
-// longer than 65535 octets; the reply then gets TC, unless the client can do without.
-
 // Movable reports whether records of a type may change places in their section:
 // then no pointer may lead into them, but in a message that was cut to its limit, or is long (see Anchors).
 func Movable(t uint16) bool { return t == TypeA || t == TypeAAAA || t == TypeMX }

@@ -37,6 +37,11 @@ const (
 //
 // A source calls Begin and adds records, section by section; who stands above may
 // then look at the layout and change records; the server calls Finish.
+//
+// The methods that add records (Addr, Record, SOA, SRV, TXT, Target, ...) take names in wire form, which are written in
+// the case in which they come (but see FoldOwners), and TTLs in seconds; the class is IN unless one is given. They
+// report false, and add nothing, if the message would become longer than 65535 octets; the reply then gets TC,
+// unless the client can do without.
 type Reply struct {
 	content
 	fold  bool // see FoldOwners
