@@ -15,7 +15,6 @@ const packetLen = 2048
 // batch is a UDP socket with its buffers for many datagrams a system call (one, where
 // the system has no such call). One goroutine owns it.
 type batch struct {
-	conn *net.UDPConn
 	pc   *ipv4.PacketConn
 	in   []ipv4.Message
 	out  []ipv4.Message
@@ -23,7 +22,7 @@ type batch struct {
 }
 
 func newBatch(conn *net.UDPConn) *batch {
-	b := &batch{conn: conn, pc: ipv4.NewPacketConn(conn), in: make([]ipv4.Message, batchSize), out: make([]ipv4.Message, batchSize)}
+	b := &batch{pc: ipv4.NewPacketConn(conn), in: make([]ipv4.Message, batchSize), out: make([]ipv4.Message, batchSize)}
 	for i := range b.in {
 		b.in[i].Buffers = [][]byte{make([]byte, packetLen)}
 		b.out[i].Buffers = [][]byte{make([]byte, 0, packetLen)}

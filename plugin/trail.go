@@ -33,7 +33,6 @@ type TrailStep struct {
 	Wrote  bool          `json:"wrote,omitempty"` // a reply, and not somebody behind it
 	Notes  []string      `json:"notes,omitempty"` // what it says of itself
 
-	parent  int
 	replied bool // a reply went by, of its own or from behind
 }
 
@@ -106,7 +105,7 @@ func (t *Trail) Serve(ctx context.Context, h Handler, w dns.ResponseWriter, r *d
 	if parent >= 0 {
 		depth = t.steps[parent].Depth + 1
 	}
-	t.steps = append(t.steps, TrailStep{Plugin: h.Name(), Depth: depth, parent: parent})
+	t.steps = append(t.steps, TrailStep{Plugin: h.Name(), Depth: depth})
 	t.at = i
 	t.mu.Unlock()
 	begin := time.Now()

@@ -27,7 +27,6 @@ import (
 // error.
 type api struct {
 	state      *state
-	socket     string
 	controller *caddy.Controller
 
 	begun sync.Once

@@ -88,7 +88,7 @@ func setup(c *caddy.Controller) error {
 			first.AddPlugin(func(next plugin.Handler) plugin.Handler { return observer{next, st} })
 		}
 	}
-	a := &api{state: st, socket: socket, controller: c}
+	a := &api{state: st, controller: c}
 	endpoint.Manage(c, endpoint.Spec{
 		Addr: "unix://" + socket, Handlers: map[string]http.Handler{"/": a.handler()}, Long: true,
 		BeforeClose: st.tails.end, // the endpoint waits for its requests

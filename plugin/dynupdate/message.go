@@ -3,7 +3,6 @@ package dynupdate
 import (
 	"encoding/binary"
 	"fmt"
-	"net/netip"
 
 	"github.com/coredns/coredns/plugin/pkg/wire"
 	"github.com/coredns/coredns/plugin/pkg/zone"
@@ -15,7 +14,6 @@ import (
 // message is an UPDATE as far as deciding about it goes.
 type message struct {
 	by      tsig.Signature
-	client  netip.Addr
 	prereqs []record
 	updates []record
 }

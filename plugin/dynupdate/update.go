@@ -76,7 +76,7 @@ func (d *DynUpdate) handle(r *dns.Msg, by tsig.Signature, client netip.Addr, at 
 	if d.store == nil {
 		return failure(errClosed)
 	}
-	m := &message{by: by, client: client, prereqs: records(r.Answer), updates: records(r.Ns)}
+	m := &message{by: by, prereqs: records(r.Answer), updates: records(r.Ns)}
 	at.Await(context.Background()) // those before end: each has its time
 	return d.change(m, at.End)
 }

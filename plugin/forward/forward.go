@@ -59,7 +59,6 @@ type Forward struct {
 	measuring     policy.Measuring // policy, if it is one
 	orders        eventloop.PerLoop[batchOrder]
 	rules         rules
-	options       Options
 	maxFails      uint32
 	maxAttempts   *uint32 // nil is two for each upstream
 	maxConcurrent int64   // 0 is any number
@@ -85,7 +84,6 @@ func New() *Forward {
 	f := &Forward{
 		zones:         within.Zones{From: wire.Root},
 		policy:        policy.Named("random"),
-		options:       Options{HCRecursionDesired: true, HCDomain: "."},
 		maxFails:      2,
 		probeInterval: defaultProbeInterval,
 	}
@@ -110,7 +108,6 @@ func (f *Forward) SetProxy(p *proxy.Proxy) {
 
 // SetProxyOptions sets how upstreams are asked. It belongs before the first query.
 func (f *Forward) SetProxyOptions(opts proxy.Options) {
-	f.options = opts
 	f.rules.forceTCP, f.rules.preferUDP = opts.ForceTCP, opts.PreferUDP
 }
 

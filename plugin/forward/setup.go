@@ -158,7 +158,7 @@ func (s *settings) forwarder() *updates.Forwarder {
 // forward is the Forward that s configures, with those upstreams that are known by address.
 func (s *settings) forward() *Forward {
 	f := New()
-	f.zones, f.policy, f.rules, f.options = s.zones, policy.Named(s.policy), s.rules, s.options
+	f.zones, f.policy, f.rules = s.zones, policy.Named(s.policy), s.rules
 	f.measuring, _ = f.policy.(policy.Measuring)
 	f.maxFails, f.maxAttempts, f.probeInterval = s.maxFails, s.maxAttempts, s.probeInterval
 	f.maxConcurrent, f.ede = int64(s.maxConcurrent), s.ede

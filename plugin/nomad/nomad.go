@@ -38,7 +38,6 @@ type Nomad struct {
 	Zone string
 
 	ttl     uint32 // seconds
-	filter  string // an expression that instances must fulfil
 	agents  *agents
 	catalog *catalogue
 	kin     string // see inherit

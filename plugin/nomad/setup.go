@@ -95,7 +95,7 @@ func setup(c *caddy.Controller) error {
 		}
 		all.all = append(all.all, a)
 	}
-	n := &Nomad{Zone: s.zone, ttl: s.ttl, filter: s.filter, agents: all, catalog: newCatalogue(all, s.filter), kin: s.kin()}
+	n := &Nomad{Zone: s.zone, ttl: s.ttl, agents: all, catalog: newCatalogue(all, s.filter), kin: s.kin()}
 	c.OnRestart(func() error { n.offer(); return nil })
 	c.OnRestartFailed(func() error { n.withdraw(); return nil })
 	c.OnStartup(func() error {

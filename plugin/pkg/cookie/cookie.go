@@ -24,7 +24,6 @@ import (
 // Lengths in octets.
 const (
 	clientLen  = wire.ClientCookieLen
-	serverLen  = wire.CookieLen - clientLen
 	signedLen  = wire.CookieLen - 8 // what the hash covers, without the address
 	secretSize = 16
 )

@@ -14,7 +14,6 @@ type Budget struct {
 
 const (
 	addressQuestions = 10 // for addresses of servers, a client's question
-	atOnce           = 3  // of these, for one delegation
 	uselessHosts     = 5  // names of servers without any address, after which no more are tried
 	perServer        = 3  // queries to one server, for one question (RFC 9520 §3.1)
 	perQuestion      = 16 // queries for one question, over all servers

@@ -19,8 +19,6 @@ const (
 	codeOther    = 0
 	codeFiltered = 17
 	codeNoReach  = 22
-	codeNetwork  = 23
-	codeInvalid  = 24
 )
 
 // stage is what a task does next.

@@ -13,6 +13,12 @@ import (
 	"github.com/miekg/dns"
 )
 
+// Extended errors (RFC 8914) of those who ask for a Run.
+const (
+	codeNetwork = 23
+	codeInvalid = 24
+)
+
 // A world is authorities on addresses, a clock, and what was asked. Runs are stepped in it by one goroutine; nothing is
 // sent, and no time passes but by time-outs and by hand.
 type world struct {

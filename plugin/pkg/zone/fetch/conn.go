@@ -24,7 +24,6 @@ type conn struct {
 	stop  func() bool
 
 	id     uint16
-	qtype  uint16
 	mac    string // of the last message that was signed
 	bare   []byte // messages since then, which are not signed
 	gap    int    // how many
@@ -75,7 +74,7 @@ func (c *conn) ask(origin []byte, qtype uint16, old *zone.Zone) error {
 	if err != nil {
 		return fmt.Errorf("query: %w", err)
 	}
-	c.id, c.qtype = m.Id, qtype
+	c.id = m.Id
 	c.conn.SetDeadline(time.Now().Add(c.limit.idle()))
 	if _, err := c.conn.Write(append(binary.BigEndian.AppendUint16(nil, uint16(len(p))), p...)); err != nil {
 		return c.reason(err)
