@@ -42,12 +42,6 @@ func (s *store) get(k *key) *entry { return s.shard(k.hash).table.Load().find(k)
 // len is the number of answers.
 func (s *store) len() int { return int(s.n.Load()) }
 
-// add stores e, in the place of an older entry of its key.
-func (s *store) add(e *entry) {
-	k := e.key()
-	s.put(&k, func(*entry) *entry { return e })
-}
-
 // put stores what change makes of the entry that k has, nil if it has none, and lets others go if that is too much. If change makes
 // nil, the entry is taken out. It is called with the lock of the shard.
 func (s *store) put(k *key, change func(old *entry) *entry) {
@@ -137,13 +131,6 @@ func (s *store) exchange(came *entry, went ...*entry) {
 	}
 	s.octets.Add(octets)
 	s.budget.used.Add(octets)
-}
-
-// remove takes the entry of k out.
-func (s *store) remove(k *key) {
-	if s.get(k) != nil {
-		s.put(k, func(*entry) *entry { return nil })
-	}
 }
 
 // clear gives back what the store holds; it takes nothing any more.

@@ -37,6 +37,19 @@ func (s *store) cut(e *entry) {
 
 func unbounded() *budget { return newBudget(1 << 40) }
 
+// add stores e, in the place of an older entry of its key.
+func (s *store) add(e *entry) {
+	k := e.key()
+	s.put(&k, func(*entry) *entry { return e })
+}
+
+// remove takes the entry of k out.
+func (s *store) remove(k *key) {
+	if s.get(k) != nil {
+		s.put(k, func(*entry) *entry { return nil })
+	}
+}
+
 func TestStore(t *testing.T) {
 	s := newStore(2000, unbounded(), 0)
 	var all []*entry
