@@ -187,6 +187,30 @@ func TestViewsOfOneName(t *testing.T) {
 	}
 }
 
+// TestExpiredIsNotInherited: a zone that has expired meanwhile is not gone on with; the one before looks at its primary again.
+func TestExpiredIsNotInherited(t *testing.T) {
+	out := logtest.Capture(t)
+	p := newPrimary(t)
+	p.set("example.org.", text(2, slow, "a A 192.0.2.1"))
+	old := begin(t, fmt.Sprintf("secondary example.org {\ntransfer from %s\n}", p.addr))
+	becomes(t, old, "a.example.org.", "192.0.2.1")
+	elder := old.roster.replica("example.org.")
+	old.roster.offer()
+	defer old.roster.withdraw(false)
+	elder.times.expires.Store(time.Now().Add(-time.Second).UnixNano())
+	c := caddy.NewTestController("dns", fmt.Sprintf("secondary example.org {\ntransfer from %s\n}", p.addr))
+	if err := setup(c); err != nil {
+		t.Fatal(err)
+	}
+	heir := crewOf(c).rosters[0].replica("example.org.")
+	if heir.inherit(); heir.zone.Current() != nil || elder.isInherited() {
+		t.Errorf("served %t, inherited %t", heir.zone.Current() != nil, elder.isInherited())
+	}
+	if strings.Contains(out.String(), "of no use") {
+		t.Error(out)
+	}
+}
+
 // TestZoneAddedAtWithdrawal: a catalog may add a zone to a configuration while that ends. Neither waits for the other.
 func TestZoneAddedAtWithdrawal(t *testing.T) {
 	r := newRoster()

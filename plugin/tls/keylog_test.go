@@ -2,6 +2,7 @@ package tls
 
 import (
 	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -34,5 +35,29 @@ func TestKeyLogFull(t *testing.T) {
 	}
 	if n := strings.Count(out.String(), "[WARNING] plugin/tls: TLS Key Log is incomplete: write /dev/full: "); n != 1 {
 		t.Errorf("told %d times: %s", n, out)
+	}
+}
+
+// TestKeyLogClosed: what a connection writes that outlives its server is left out, and nothing is told of it.
+func TestKeyLogClosed(t *testing.T) {
+	out := logtest.Capture(t)
+	k := &keyLog{path: filepath.Join(t.TempDir(), "keys")}
+	if err := k.open(); err != nil {
+		t.Fatal(err)
+	}
+	k.Write([]byte("one\n"))
+	for range 2 {
+		if err := k.close(); err != nil {
+			t.Error(err)
+		}
+	}
+	if n, err := k.Write([]byte("two\n")); n != 4 || err != nil {
+		t.Errorf("%d, %v", n, err)
+	}
+	if got, err := os.ReadFile(k.path); string(got) != "one\n" {
+		t.Errorf("%q, %v", got, err)
+	}
+	if strings.Contains(out.String(), "incomplete") {
+		t.Error(out)
 	}
 }

@@ -4,9 +4,11 @@ import (
 	"io"
 	golog "log"
 	"os"
+	"slices"
 	"strings"
 	"testing"
 
+	"github.com/coredns/coredns/plugin/pkg/log/logtest"
 	"github.com/coredns/coredns/plugin/pkg/resolver/rrset"
 
 	"github.com/miekg/dns"
@@ -111,6 +113,39 @@ func TestUnusableAnchors(t *testing.T) {
 		golog.SetOutput(io.Discard)
 		if got := strings.Contains(b.String(), "No anchor of . is of an algorithm"); got != told {
 			t.Errorf("%q: %q, want it told: %t", options, b.String(), told)
+		}
+	}
+}
+
+// What is judged otherwise than today is told at the start.
+func TestEraIsTold(t *testing.T) {
+	const (
+		clock   = "signatures are judged by a time that stands still"
+		rounds  = "NSEC3 with up to 150 iterations is validated"
+		anchors = "The built-in anchors of the root are younger than validation_time"
+		sha1    = "validation_time is before RFC 9905: RSA with SHA-1 is validated"
+	)
+	for options, want := range map[string][]string{
+		"":                                     nil,
+		"validation_time 2007-09-16T13:42:26Z": {clock, rounds, anchors, sha1},
+		"validation_time 2007-09-16T13:42:26Z\nsha1 insecure": {clock, rounds, anchors},
+		"validation_time 2017-02-02T00:00:00Z":                {clock, rounds, sha1},
+		"validation_time 2025-01-01T00:00:00Z":                {clock, sha1},
+		"validation_time 2025-12-01T00:00:00Z":                {clock},
+	} {
+		s, err := parseText("validator {\n" + options + "\n}")
+		if err != nil {
+			t.Fatal(err)
+		}
+		out := logtest.Capture(t)
+		s.warnEra()
+		for _, line := range []string{clock, rounds, anchors, sha1} {
+			if got := strings.Contains(out.String(), line); got != slices.Contains(want, line) {
+				t.Errorf("%q: told %t that %s\n%s", options, got, line, out)
+			}
+		}
+		if n := strings.Count(out.String(), "\n"); n != len(want) {
+			t.Errorf("%q: %d lines\n%s", options, n, out)
 		}
 	}
 }

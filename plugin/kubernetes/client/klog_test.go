@@ -22,6 +22,7 @@ func TestKlog(t *testing.T) {
 		{func() { klog.ErrorS(errors.New("cause"), "failed", "key", "v") }, "[ERROR] plugin/kubernetes: failed key=v: cause\n"},
 		{func() { klog.Error("bad") }, "[ERROR] plugin/kubernetes: bad\n"},
 		{func() { klog.Background().WithValues("a", 1).WithName("n").Info("with", "b", 2) }, "[INFO] plugin/kubernetes: with a=1 b=2\n"},
+		{func() { klog.Background().Info("a name without a value", "a", 1, "b") }, "[INFO] plugin/kubernetes: a name without a value a=1\n"},
 		{func() { klog.V(4).Info("details") }, ""},
 	} {
 		out.Take()

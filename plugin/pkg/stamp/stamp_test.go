@@ -5,6 +5,8 @@ import (
 	"path/filepath"
 	"testing"
 	"time"
+
+	"github.com/coredns/coredns/plugin/pkg/stamp/stamptest"
 )
 
 func write(t *testing.T, path, text string, at time.Time) {
@@ -39,5 +41,22 @@ func TestStamp(t *testing.T) {
 		if change(); At(path) == was {
 			t.Errorf("%s: the same", what)
 		}
+	}
+}
+
+// Of paths, one that leads to a pipe is not to be opened; files, and what is not there, may be.
+func TestNoPipe(t *testing.T) {
+	dir := t.TempDir()
+	file, pipe, none := filepath.Join(dir, "file"), filepath.Join(dir, "pipe"), filepath.Join(dir, "none")
+	write(t, file, "", time.Unix(0, 0))
+	stamptest.Pipe(t, pipe)
+	if IsPipe(file) || IsPipe(none) || !IsPipe(pipe) {
+		t.Errorf("file %t, none %t, pipe %t", IsPipe(file), IsPipe(none), IsPipe(pipe))
+	}
+	if err := NoPipe(file, none); err != nil {
+		t.Error(err)
+	}
+	if err, want := NoPipe(file, pipe), "open "+pipe+": a pipe is read at the start only"; err == nil || err.Error() != want {
+		t.Errorf("%v, want %s", err, want)
 	}
 }

@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/coredns/coredns/plugin/pkg/eventually"
 	"github.com/coredns/coredns/plugin/pkg/wire"
 	"github.com/coredns/coredns/plugin/pkg/zone"
 
@@ -66,6 +67,7 @@ type primary struct {
 
 	mu    sync.Mutex
 	asked []*dns.Msg
+	ended int // connections
 }
 
 const keyName = "key.example.org."
@@ -85,6 +87,9 @@ func (p *primary) start() string {
 			wg.Go(func() {
 				defer c.Close()
 				p.serve(&dns.Conn{Conn: c})
+				p.mu.Lock()
+				p.ended++
+				p.mu.Unlock()
 			})
 		}
 	})
@@ -265,6 +270,27 @@ func testZone(t *testing.T) {
 			}
 		}
 	}
+}
+
+// TestCloses: a connection ends with its transfer or question, be there an answer or none, and not with the context alone.
+func TestCloses(t *testing.T) {
+	p := &primary{t: t, scripts: map[uint16][]string{dns.TypeAXFR: {"soa8, a, soa8"}, dns.TypeIXFR: {"truncated"}, dns.TypeSOA: {"soa8"}}}
+	c := &Client{Primary: p.start()}
+	if _, err := c.Zone(t.Context(), origin, nil, t.Logf); err != nil {
+		t.Error(err)
+	}
+	if _, err := c.Serial(t.Context(), origin); err != nil {
+		t.Error(err)
+	}
+	p.scripts[dns.TypeAXFR] = []string{"garbage"}
+	if _, err := c.Zone(t.Context(), origin, nil, t.Logf); err == nil {
+		t.Error("no error")
+	}
+	eventually.Holds(t, "all connections end", func() bool {
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		return p.ended == len(p.asked)
+	})
 }
 
 func TestConnect(t *testing.T) {
