@@ -53,7 +53,7 @@ coredns: $(CHECKS) ## the server, ./coredns
 image: ## a container image with the server, coredns
 	docker build -t coredns --build-arg GITCOMMIT=$(GITCOMMIT) --build-arg GITTAG=$(GITTAG) .
 
-release: check ## dist/: the server for all systems in TARGETS, with SBOMs and checksums
+release: check ## dist/: the server for all systems in TARGETS, with SBOMs, licences and checksums
 	@$(RELEASE) deploy/release.sh binaries
 
 man: ## dist/man/: manual pages of the program, the Corefile and each plugin

@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # release.sh binaries|packages|manuals|site builds what is handed out, below dist/ or the folder in DIST. make calls it with these in the environment:
 #
-#   binaries   for each target OS/ARCH in TARGETS: coredns_VERSION_OS_ARCH.tgz with the server, and its SBOM, .cdx.json (CycloneDX).
-#              The archives of one commit, made with one version of Go, are the same octets.
+#   binaries   for each target OS/ARCH in TARGETS: coredns_VERSION_OS_ARCH.tgz with the server, its SBOM, .cdx.json (CycloneDX), and the
+#              licences of what it was built from, .licenses.txt. Archives of one commit, made with one version of Go, are the same octets.
 #   packages   for each ARCH in PACKAGES: a .deb and a .rpm with what is in deploy/nfpm.yaml, and the manuals
 #   manuals    man/: the manual pages
 #   site       site/: the pages for a browser
@@ -36,6 +36,7 @@ binaries() {
     tar -C "$(dirname "$program")" --sort=name --mtime="@$(epoch)" --owner=0 --group=0 --numeric-owner --mode=0755 \
       -cf - "$(basename "$program")" | gzip -9n >"$name.tgz"
     $go run ./deploy/sbom "$VERSION" "$program" >"$name.cdx.json"
+    $go run ./deploy/licenses "$program" >"$name.licenses.txt"
     echo "$name.tgz"
   done
 }
@@ -55,8 +56,9 @@ packages() {
   gzip -9nf "$dist"/man/*.[157]
   for arch in $PACKAGES; do
     program=$(build linux "$arch")
+    $go run ./deploy/licenses "$program" >"${program%/*}/licenses.txt"
     for kind in deb rpm; do
-      BINARY=$program MANUALS=$dist/man PACKAGED=$arch VERSION=$VERSION MAINTAINER=${MAINTAINER:-nobody <nobody@localhost>} \
+      BINARY=$program LICENSES=${program%/*}/licenses.txt MANUALS=$dist/man PACKAGED=$arch VERSION=$VERSION MAINTAINER=${MAINTAINER:-nobody <nobody@localhost>} \
         $go run "$nfpm" package -f deploy/nfpm.yaml -p "$kind" -t "$dist"
     done
   done

@@ -4,6 +4,7 @@ import (
 	"archive/tar"
 	"compress/gzip"
 	"crypto/sha256"
+	"debug/buildinfo"
 	"encoding/hex"
 	"fmt"
 	"io"
@@ -108,19 +109,19 @@ func member(t *testing.T, archive string) (h *tar.Header, body []byte) {
 	return h, body
 }
 
-// A release has an archive and a bill of materials for each target, and sums of all.
+// A release has an archive, a bill of materials and licences for each target, and sums of all.
 func TestRelease(t *testing.T) {
 	dist, out, err := release(t, "binaries", "TARGETS=linux/arm64 windows/amd64")
 	if err != nil {
 		t.Fatalf("%v: %s", err, out)
 	}
-	want := []string{"coredns_2.0.0-rc.1_linux_arm64.cdx.json", "coredns_2.0.0-rc.1_linux_arm64.tgz",
-		"coredns_2.0.0-rc.1_windows_amd64.cdx.json", "coredns_2.0.0-rc.1_windows_amd64.tgz"}
+	want := []string{"coredns_2.0.0-rc.1_linux_arm64.cdx.json", "coredns_2.0.0-rc.1_linux_arm64.licenses.txt", "coredns_2.0.0-rc.1_linux_arm64.tgz",
+		"coredns_2.0.0-rc.1_windows_amd64.cdx.json", "coredns_2.0.0-rc.1_windows_amd64.licenses.txt", "coredns_2.0.0-rc.1_windows_amd64.tgz"}
 	if got := sums(t, dist); !slices.Equal(got, want) {
 		t.Errorf("got %v, want %v", got, want)
 	}
 	stand, _ := program()
-	for name, file := range map[string]string{want[1]: "coredns", want[3]: "coredns.exe"} {
+	for name, file := range map[string]string{want[2]: "coredns", want[5]: "coredns.exe"} {
 		h, body := member(t, filepath.Join(dist, name))
 		if h.Name != file || h.Mode != 0o755 || h.Uid != 0 || h.Uname != "" || string(body) != read(t, stand) {
 			t.Errorf("%s holds %+v with %d octets", name, h, len(body))
@@ -129,6 +130,38 @@ func TestRelease(t *testing.T) {
 	bill := read(t, filepath.Join(dist, want[0]))
 	if !strings.Contains(bill, `"bomFormat": "CycloneDX"`) || !strings.Contains(bill, `"purl": "pkg:golang/github.com/coredns/coredns@2.0.0-rc.1"`) {
 		t.Errorf("the bill of materials is %s", bill)
+	}
+	if licenses := read(t, filepath.Join(dist, want[1])); !strings.HasPrefix(licenses, "==== "+runtime.Version()+" LICENSE\n") {
+		t.Errorf("the licences are %s", licenses)
+	}
+}
+
+// The licences of a program are those of Go and of each of its modules, with their notices, and no module goes without.
+func TestLicenses(t *testing.T) {
+	folder := t.TempDir()
+	tool, server := filepath.Join(folder, "licenses"), filepath.Join(folder, "uses")
+	for path, source := range map[string]string{tool: "../../deploy/licenses", server: "../../test/embed"} {
+		if out, err := exec.Command("go", "build", "-o", path, source).CombinedOutput(); err != nil {
+			t.Fatalf("%v: %s", err, out)
+		}
+	}
+	got := run(t, tool, server)
+	info, err := buildinfo.ReadFile(server)
+	if err != nil || len(info.Deps) == 0 {
+		t.Fatalf("%v, %v", info, err)
+	}
+	for _, m := range info.Deps {
+		if !strings.Contains(got, "==== "+m.Path+"@"+m.Version+" ") {
+			t.Errorf("nothing of %s", m.Path)
+		}
+	}
+	for _, want := range []string{"==== " + info.GoVersion + " LICENSE\n", " NOTICE\n"} {
+		if strings.Count(got, want) == 0 {
+			t.Errorf("no %q", want)
+		}
+	}
+	if out, err := exec.Command(tool, "release_test.go").CombinedOutput(); err == nil || !strings.Contains(string(out), "licenses: what release_test.go was built from: ") {
+		t.Errorf("of a file that is no program: %v, %s", err, out)
 	}
 }
 
@@ -182,7 +215,7 @@ func TestPackages(t *testing.T) {
 		`-rw-r--r-- root/root .* \./usr/lib/systemd/system/coredns\.service\n`,
 		`-rw-r--r-- root/root .* \./usr/lib/systemd/system/coredns\.socket\n`, `-rw-r--r-- root/root .* \./usr/lib/sysusers\.d/coredns\.conf\n`,
 		`-rw-r--r-- root/root .* \./usr/lib/tmpfiles\.d/coredns\.conf\n`, `-rw-r--r-- root/root .* \./usr/share/doc/coredns/copyright\n`,
-		`-rw-r--r-- root/root .* \./usr/share/doc/coredns/START\.md\n`, `-rw-r--r-- root/root .* \./usr/share/man/man1/coredns\.1\.gz\n`,
+		`-rw-r--r-- root/root .* \./usr/share/doc/coredns/START\.md\n`, `-rw-r--r-- root/root .* \./usr/share/doc/coredns/licenses\.txt\n`, `-rw-r--r-- root/root .* \./usr/share/man/man1/coredns\.1\.gz\n`,
 		`-rw-r--r-- root/root .* \./usr/share/man/man5/corefile\.5\.gz\n`, `-rw-r--r-- root/root .* \./usr/share/man/man7/coredns-cache\.7\.gz\n`,
 	} {
 		if !regexp.MustCompile(want).MatchString(contents) {
