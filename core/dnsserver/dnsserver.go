@@ -1,19 +1,3 @@
-// Package dnsserver is the server type "dns": it turns the blocks of a Corefile into Servers that listen. It is the
-// porch of the core: what other people's programs and plugins see. What a query meets lies below core/internal.
-//
-//	Corefile ──register.go──▶ Configs ──MakeServers──▶ Servers, one for each listen address
-//
-//	           ┌─ NewServer ──▶ chain.Build: blocks with their plugins    server.go
-//	Server ────┼─ service() ──▶ service.Service: what transports know
-//	           └─ Serve, ServePacket ──▶ a transport of core/internal     plain.go, tls.go, quic.go, ...
-//
-//	reload:  generation.go has the next Servers take over the transports of ours (takeover.go)
-//
-// A Server's blocks and chains never change once it is made; any number of goroutines may serve with it. A reload makes
-// new Servers, which go on with the sockets and connections of those before.
-//
-// Start at dnsContext.MakeServers for a configuration's way, and at Server.ServePacket for a query's;
-// docs/ARCHITECTURE.md has both.
 package dnsserver
 
 import (

@@ -1,16 +1,3 @@
-// Package cache keeps answers that come from the plugins below and gives them again.
-//
-//	query ──▶ lookup ──hit──▶ reply from the packed entry
-//	             │ miss, or ended
-//	             ▼
-//	          next plugin ──▶ ResponseWriter ──classify──▶ store ──▶ client
-//
-// Entries are packed replies; both lanes read the same ones. Positive answers and denials
-// are kept in two stores, each bounded in entries, and both in the octets that they use.
-// Any number of goroutines may serve with a Cache; readers take no lock.
-//
-// Start at Cache.ServeDNS; what is kept, and for how long, is decided in classify.go, and for whom in network.go. Those
-// that miss the same wait for one another in flight.go; a reload hands entries over in handover.go.
 package cache
 
 import (

@@ -1,19 +1,3 @@
-// Package dynupdate serves a zone that clients change by signed UPDATE messages (RFC 2136, RFC 8945).
-//
-//	UPDATE ──ServeDNS──▶ message: who, which records ──▶ decision: prerequisites, permissions, prescan, updates
-//	                                                        │ one after the other, on the version before
-//	client ◀──answer, when it is durable──┐                 ▼
-//	                                      └── store ──▶ next version, and what changed
-//	                                            ├──▶ committer: many updates, one write, one sync ──▶ database
-//	query ──▶ file.Link ──▶ the version that is durable
-//	                                            └──▶ transfer: NOTIFY, IXFR
-//
-// Versions share what did not change (package zone, Change), so an update costs the same in a large zone as in a small
-// one. The decision is pure: it sees a version and a message, and makes a change or none. store.go knows what is
-// durable, database.go and frames.go what stands on disk, registry.go who uses which store, reverse.go what an update of
-// addresses does to a reverse zone, follow.go when.
-//
-// Any number of goroutines may use a DynUpdate. Start at DynUpdate.ServeDNS and decision.run.
 package dynupdate
 
 import (

@@ -3,6 +3,7 @@ package house
 import (
 	"bytes"
 	"os"
+	"path"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -141,6 +142,38 @@ func TestPicturesNameFilesThatAreThere(t *testing.T) {
 				t.Errorf("%s: its comment names %s, which is not there", from, f)
 			}
 		}
+	}
+}
+
+// manyFiles is from how many on the comment of a package has to say what is in which file.
+const manyFiles = 30
+
+// byName are files whose names say all, and the variants of one file for several systems.
+var byName = regexp.MustCompile(`^(?:setup|metrics|status|z\w+)\.go$|_(?:linux|other|portable|unix|windows|auto)\.go$`)
+
+// TestManyFilesAreTold looks for each file of a large package in its comment.
+func TestManyFilesAreTold(t *testing.T) {
+	files := map[string][]string{} // by folder
+	for f := range theIndex()(t).files {
+		if strings.HasSuffix(f, ".go") && !strings.HasSuffix(f, "_test.go") {
+			files[path.Dir(f)] = append(files[path.Dir(f)], path.Base(f))
+		}
+	}
+	looked := 0
+	for dir, names := range files {
+		if len(names) < manyFiles || !strings.HasPrefix(dir, "core/") && !strings.HasPrefix(dir, "plugin/") {
+			continue
+		}
+		looked++
+		doc := theIndex()(t).packages[dir].doc
+		for _, name := range names {
+			if name != "doc.go" && !byName.MatchString(name) && !strings.Contains(doc, name) {
+				t.Errorf("%s/doc.go does not tell what is in %s", dir, name)
+			}
+		}
+	}
+	if looked < 4 {
+		t.Errorf("only %d packages were looked at", looked)
 	}
 }
 

@@ -1,28 +1,3 @@
-// Package proxy asks upstreams: one client for DNS over UDP, TCP, TLS (RFC 7858), HTTPS (RFC 8484), HTTP/3 and QUIC
-// (RFC 9250).
-//
-//	                 ┌─▶ udp.go     many sockets: a random id for each query, a random port for each batch
-//	Proxy.Begin ─────┼─▶ stream.go  few connections, many queries on each      ──▶ Ender.EndExchange, once
-//	  Exchange       └─▶ workers.go goroutines that wait for a library: https.go, http3.go, quic.go
-//	                        │
-//	engine.go: one lock, what is under way (idtable.go), when it is late (wheel.go)
-//	reply.go:  pure: is this a reply, and to this query? cookie.go and lettercase.go: what else it must repeat
-//	hop.go:    what concerns neighbours only, and is not forwarded
-//	shared.go: Proxies to one upstream that have UDP sockets in common
-//
-// A Proxy is one upstream. Its heart is asynchronous: Begin sends and returns, and the reply's octets are told to
-// the exchange's owner. Connect is Begin and a wait, on messages. No goroutine is started per query. Replies over
-// UDP are read by the loop that served the query, if it watches for others (eventloop.Watcher), else by one reader for
-// all sockets; only HTTP and QUIC, which other people's code speaks, have a goroutine for each query under way.
-//
-// health.go decides whether an upstream is down: an error alone says little, so it makes the prober ask until it
-// has an answer. Any reply to a query says that the upstream is well.
-//
-// All methods may be called from any number of goroutines; the Set methods belong before the first query. Sockets and
-// goroutines begin with the first query, and Stop waits until the last of them is gone. A Transport with its
-// own connections is kept for programs that dial by themselves.
-//
-// The package knows nothing of clients, policies and the order in which upstreams are tried. Start at Proxy.Begin.
 package proxy
 
 import (
