@@ -1,6 +1,6 @@
 // Package cookie configures DNS cookies (RFC 7873, RFC 9018), counts what clients show, and can demand cookies of those that ask over UDP.
 //
-//	cookie { secret_file … } ──setup──▶ Config.Cookies ──▶ dnsserver: judges each COOKIE option, puts the cookie into each reply
+//	cookie { secret_file … } ──setup──▶ Config.Cookies ──▶ package reply: judges each COOKIE option, puts the cookie into each reply
 //	                                                            │
 //	query ──▶ Cookie ◀── what it found out (wire.CookieState) ──┘
 //	             ├── as it should be, or nothing is demanded ──▶ plugins below

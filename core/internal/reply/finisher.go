@@ -1,5 +1,5 @@
 // Package reply makes a reply fit its client and ends it: size, OPT record, cookie, keepalive, padding, TSIG. It is
-// the only code that does.
+// the only code that does. What of that comes with the query, it judges: cookies (cookies.go) and signatures (tsig.go).
 //
 //	wire lane     wire.Reply, wire.Query ──▶ Wire  ─┐
 //	message lane  wire.Reply, dns.Msg    ──▶ Taken ─┼──▶ end ──▶ extras: keepalive, padding ──▶ octets
