@@ -61,3 +61,16 @@ func TestAsleep(t *testing.T) {
 	slept.Add(int64(15 * 24 * time.Hour))
 	becomes(t, s, "www.example.org.", "SERVFAIL")
 }
+
+// Of a zone that has never been got, no times are told: not that of a clock that stands at its beginning.
+func TestUnknownTimesAreNotTold(t *testing.T) {
+	s := handler(t, "secondary", "secondary example.org {\ntransfer from 127.0.0.1:1\n}").(Secondary)
+	for _, z := range s.ZoneStatus() {
+		if !z.Refresh.IsZero() || !z.Expires.IsZero() {
+			t.Errorf("the next look is at %v, the end at %v", z.Refresh, z.Expires)
+		}
+	}
+	if n := len(s.ZoneStatus()); n != 1 {
+		t.Errorf("%d zones", n)
+	}
+}

@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/coredns/coredns/plugin/pkg/log/logtest"
 	"github.com/coredns/coredns/plugin/pkg/stamp"
 	"github.com/coredns/coredns/plugin/pkg/zone"
 	"github.com/coredns/coredns/plugin/pkg/zonekeys"
@@ -378,7 +379,10 @@ func TestFollow(t *testing.T) {
 		t.Fatal(err)
 	}
 	before := signedNow(t, s)
-	s.follow(t.Context(), time.Now().Add(time.Second))
+	out := logtest.Capture(t)
+	if s.follow(t.Context(), time.Now().Add(time.Second)); out.String() != "" {
+		t.Errorf("a file that is not there is not just waited for: %s", out)
+	}
 	put(t, s.dbfile, zoneText+"last A 192.0.2.78\n")
 	if again := s.follow(t.Context(), time.Now()); again <= 0 || again > stamp.Quiet || signedNow(t, s) != before {
 		t.Errorf("a file that may still be written is signed, again in %v", again)
