@@ -67,3 +67,40 @@ func TestHeld(t *testing.T) {
 	w.keys(other)
 	w.want("other keys", judge(good), Bogus, dns.ExtendedErrorCodeDNSBogus)
 }
+
+// keeping remembers keys, too.
+type keeping struct{ remembering }
+
+func (k keeping) KeepNode(name string, n *Node) { k.known[name] = n }
+
+// A Glance takes what is known already, computes no signature, and leaves the Task as it was if that is not enough.
+func TestGlance(t *testing.T) {
+	root := newSigner(t, ".", dns.ECDSAP256SHA256)
+	w := newWorld(t, root)
+	checks := 0
+	w.conf.CheckCounted = func(uint8, bool) { checks++ }
+	w.conf.Memory = keeping{remembering{known{}, map[Sum]Held{}}}
+	one := message(t, "www.", dns.TypeA, 0, root.signed(t, "", "www. 300 IN A 192.0.2.1"), nil)
+	two := message(t, "www.", dns.TypeA, 0, root.signed(t, "", "www. 300 IN A 192.0.2.2"), nil)
+	q := Question{rrset.MustName("www."), dns.TypeA}
+	for _, tc := range []struct {
+		what   string
+		reply  *rrset.Message
+		enough bool
+		checks int // by steps, after it
+	}{{"nothing is known", one, false, 2}, {"all is known", one, true, 0}, {"the keys are known", two, false, 1}} {
+		checks = 0
+		task := New(&w.conf, q, tc.reply, testNow)
+		if got := task.Glance(); got != tc.enough || checks != 0 {
+			t.Errorf("%s: enough %t, %d signatures", tc.what, got, checks)
+		}
+		for missing := task.Step(); len(missing) > 0; missing = task.Step() {
+			for _, q := range missing {
+				task.Give(q, w.replies[q])
+			}
+		}
+		if w.want(tc.what, task.Verdict(), Secure, 0); checks != tc.checks {
+			t.Errorf("%s: %d signatures, want %d", tc.what, checks, tc.checks)
+		}
+	}
+}
