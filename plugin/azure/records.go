@@ -20,81 +20,99 @@ func or[T any](p *T) (v T) {
 }
 
 // records is those of one record set.
-func records(p *armdns.RecordSetProperties, warn mirror.Warn) (all []dns.RR) {
-	header := func(typ uint16) dns.RR_Header {
-		return dns.RR_Header{Name: dns.Fqdn(or(p.Fqdn)), Rrtype: typ, Class: dns.ClassINET, Ttl: uint32(or(p.TTL))}
-	}
-	address := func(text string) {
-		switch a, err := netip.ParseAddr(text); {
-		case err != nil:
-			warn("Failed to process record set %s: %v", or(p.Fqdn), err)
-		case a.Is4():
-			all = append(all, &dns.A{Hdr: header(dns.TypeA), A: a.AsSlice()})
-		default:
-			all = append(all, &dns.AAAA{Hdr: header(dns.TypeAAAA), AAAA: a.AsSlice()})
-		}
-	}
-	// named adds a record that leads to a name. One to no name would be one to the root, which tells of MX and SRV
-	// records that there is no such service (RFC 7505, RFC 2782).
-	named := func(name *string, rr func(to string) dns.RR) {
-		if or(name) == "" {
-			warn("Failed to process record set %s: a record names no target", or(p.Fqdn))
-			return
-		}
-		all = append(all, rr(dns.Fqdn(*name)))
-	}
+func records(p *armdns.RecordSetProperties, warn mirror.Warn) []dns.RR {
+	s := &set{RecordSetProperties: p, warn: warn}
 	for _, r := range p.ARecords {
-		address(or(or(r).IPv4Address))
+		s.address(or(or(r).IPv4Address))
 	}
 	for _, r := range p.AaaaRecords {
-		address(or(or(r).IPv6Address))
+		s.address(or(or(r).IPv6Address))
 	}
 	for _, r := range p.MxRecords {
 		mx := or(r)
-		named(mx.Exchange, func(to string) dns.RR {
-			return &dns.MX{Hdr: header(dns.TypeMX), Preference: uint16(or(mx.Preference)), Mx: to}
+		s.named(mx.Exchange, func(to string) dns.RR {
+			return &dns.MX{Hdr: s.header(dns.TypeMX), Preference: uint16(or(mx.Preference)), Mx: to}
 		})
 	}
 	for _, r := range p.PtrRecords {
-		named(or(r).Ptrdname, func(to string) dns.RR { return &dns.PTR{Hdr: header(dns.TypePTR), Ptr: to} })
+		s.named(or(r).Ptrdname, func(to string) dns.RR { return &dns.PTR{Hdr: s.header(dns.TypePTR), Ptr: to} })
 	}
 	for _, r := range p.SrvRecords {
 		srv := or(r)
-		named(srv.Target, func(to string) dns.RR {
+		s.named(srv.Target, func(to string) dns.RR {
 			return &dns.SRV{
-				Hdr: header(dns.TypeSRV), Priority: uint16(or(srv.Priority)), Weight: uint16(or(srv.Weight)), Port: uint16(or(srv.Port)), Target: to,
+				Hdr: s.header(dns.TypeSRV), Priority: uint16(or(srv.Priority)), Weight: uint16(or(srv.Weight)), Port: uint16(or(srv.Port)), Target: to,
 			}
 		})
 	}
 	for _, r := range p.TxtRecords {
-		txt := &dns.TXT{Hdr: header(dns.TypeTXT)}
-		for _, v := range or(r).Value {
-			for part := range slices.Chunk([]byte(or(v)), 255) {
-				txt.Txt = append(txt.Txt, escaped(string(part)))
-			}
-		}
-		if len(txt.Txt) == 0 { // a record has one at least
-			txt.Txt = []string{""}
-		}
-		all = append(all, txt)
+		s.text(or(r).Value)
 	}
 	for _, r := range p.NsRecords {
-		named(or(r).Nsdname, func(to string) dns.RR { return &dns.NS{Hdr: header(dns.TypeNS), Ns: to} })
+		s.named(or(r).Nsdname, func(to string) dns.RR { return &dns.NS{Hdr: s.header(dns.TypeNS), Ns: to} })
 	}
 	for _, r := range p.CaaRecords {
 		caa := or(r)
-		all = append(all, &dns.CAA{Hdr: header(dns.TypeCAA), Flag: uint8(or(caa.Flags)), Tag: or(caa.Tag), Value: escaped(or(caa.Value))})
+		s.add(&dns.CAA{Hdr: s.header(dns.TypeCAA), Flag: uint8(or(caa.Flags)), Tag: or(caa.Tag), Value: escaped(or(caa.Value))})
 	}
 	if r := p.CnameRecord; r != nil && or(r.Cname) != "" { // one without is a set that is empty
-		all = append(all, &dns.CNAME{Hdr: header(dns.TypeCNAME), Target: dns.Fqdn(or(r.Cname))})
+		s.add(&dns.CNAME{Hdr: s.header(dns.TypeCNAME), Target: dns.Fqdn(or(r.Cname))})
 	}
 	if r := p.SoaRecord; r != nil {
-		all = append(all, &dns.SOA{
-			Hdr: header(dns.TypeSOA), Ns: dns.Fqdn(or(r.Host)), Mbox: dns.Fqdn(or(r.Email)), Serial: uint32(or(r.SerialNumber)),
+		s.add(&dns.SOA{
+			Hdr: s.header(dns.TypeSOA), Ns: dns.Fqdn(or(r.Host)), Mbox: dns.Fqdn(or(r.Email)), Serial: uint32(or(r.SerialNumber)),
 			Refresh: uint32(or(r.RefreshTime)), Retry: uint32(or(r.RetryTime)), Expire: uint32(or(r.ExpireTime)), Minttl: uint32(or(r.MinimumTTL)),
 		})
 	}
-	return all
+	return s.all
+}
+
+// set is a record set, and the records that have been made of it.
+type set struct {
+	*armdns.RecordSetProperties
+	warn mirror.Warn
+	all  []dns.RR
+}
+
+func (s *set) header(typ uint16) dns.RR_Header {
+	return dns.RR_Header{Name: dns.Fqdn(or(s.Fqdn)), Rrtype: typ, Class: dns.ClassINET, Ttl: uint32(or(s.TTL))}
+}
+
+func (s *set) add(rr dns.RR) { s.all = append(s.all, rr) }
+
+func (s *set) address(text string) {
+	switch a, err := netip.ParseAddr(text); {
+	case err != nil:
+		s.warn("Failed to process record set %s: %v", or(s.Fqdn), err)
+	case a.Is4():
+		s.add(&dns.A{Hdr: s.header(dns.TypeA), A: a.AsSlice()})
+	default:
+		s.add(&dns.AAAA{Hdr: s.header(dns.TypeAAAA), AAAA: a.AsSlice()})
+	}
+}
+
+// named adds a record that leads to a name. One to no name would be one to the root, which tells of MX and SRV
+// records that there is no such service (RFC 7505, RFC 2782).
+func (s *set) named(name *string, rr func(to string) dns.RR) {
+	if or(name) == "" {
+		s.warn("Failed to process record set %s: a record names no target", or(s.Fqdn))
+		return
+	}
+	s.add(rr(dns.Fqdn(*name)))
+}
+
+// text adds a TXT record with strings of at most 255 octets, and one at least.
+func (s *set) text(values []*string) {
+	txt := &dns.TXT{Hdr: s.header(dns.TypeTXT)}
+	for _, v := range values {
+		for part := range slices.Chunk([]byte(or(v)), 255) {
+			txt.Txt = append(txt.Txt, escaped(string(part)))
+		}
+	}
+	if len(txt.Txt) == 0 {
+		txt.Txt = []string{""}
+	}
+	s.add(txt)
 }
 
 // escaped is text in which github.com/miekg/dns takes each octet for itself.
