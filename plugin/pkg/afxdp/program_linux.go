@@ -166,47 +166,69 @@ const headerDNS = 12
 // the packet, too.
 //
 // single says that it is shown datagrams one by one.
-//
-// The verifier wants each read of the packet to lie before an end that was compared: atLeast does
-// that.
 func chooser(mac [macLen]byte, queues int, single bool, targets, sockets bpfMap) []instruction {
-	const (
-		network  = etherLen
-		udp4     = network + ip4Len
-		udp6     = network + ip6Len
-		key      = -20 // on the stack
-		destPort = 2
-	)
 	a := &assembler{jumps: map[int]string{}, labels: map[string]int{}}
-	// r6: the context; r2: where the packet begins; r3: where it ends.
+	a.frame(mac)
+	a.ip6(single)
+	a.ip4(single)
+	a.look(queues, targets, sockets)
+
+	a.label("pass")
+	a.add(set, r0, 0, 0, passOn)
+	a.add(exit, 0, 0, 0, 0)
+	return a.assemble()
+}
+
+// Where headers begin in a frame.
+const (
+	network = etherLen
+	udp4    = network + ip4Len
+	udp6    = network + ip6Len
+)
+
+// What is looked up is built on the stack, at key. Of UDP's header the port that was asked lies at destPort.
+const (
+	key      = -20
+	destPort = 2
+)
+
+// atLeast passes on what has fewer octets. The verifier wants each read of the packet to lie before an end that was
+// compared.
+func (a *assembler) atLeast(octets int32) {
+	a.add(move, r4, r2, 0, 0)
+	a.add(addTo, r4, 0, 0, octets)
+	a.jump(jumpLonger, r4, r3, 0, "pass")
+}
+
+// is passes on what has another value at a place of the packet.
+func (a *assembler) is(load uint8, at int16, want int32) {
+	a.add(load, r5, r2, at, 0)
+	a.jump(jumpOther, r5, 0, want, "pass")
+}
+
+// frame looks at the Ethernet header. From here on r6 is the context, r2 where the packet begins, r3 where it ends.
+func (a *assembler) frame(mac [macLen]byte) {
 	a.add(move, r6, r1, 0, 0)
 	a.add(loadWord, r2, r6, ctxData, 0)
 	a.add(loadWord, r3, r6, ctxEnd, 0)
-	atLeast := func(octets int32) {
-		a.add(move, r4, r2, 0, 0)
-		a.add(addTo, r4, 0, 0, octets)
-		a.jump(jumpLonger, r4, r3, 0, "pass")
-	}
-	is := func(load uint8, at int16, want int32) {
-		a.add(load, r5, r2, at, 0)
-		a.jump(jumpOther, r5, 0, want, "pass")
-	}
 	a.add(move, r4, r2, 0, 0)
 	a.add(addTo, r4, 0, 0, longestFrame)
 	a.jump(jumpLonger, r3, r4, 0, "pass")
-	atLeast(etherLen)
-	is(loadWord, 0, word(mac[:4]))
-	is(loadHalf, 4, half(mac[4:]))
+	a.atLeast(etherLen)
+	a.is(loadWord, 0, word(mac[:4]))
+	a.is(loadHalf, 4, half(mac[4:]))
 	a.add(loadHalf, r5, r2, 2*macLen, 0)
 	a.jump(jumpSame, r5, 0, half([]byte{0x08, 0x00}), "ip4")
 	a.jump(jumpOther, r5, 0, half([]byte{0x86, 0xdd}), "pass")
+}
 
-	// IPv6 (RFC 8200 section 3). The key is built on the stack.
-	atLeast(udp6 + udpLen + headerDNS)
+// ip6 is IPv6 (RFC 8200 section 3). It and ip4 leave the address in the key and the port in r5.
+func (a *assembler) ip6(single bool) {
+	a.atLeast(udp6 + udpLen + headerDNS)
 	a.add(loadByte, r5, r2, network, 0)
 	a.add(and, r5, 0, 0, 0xf0) // the rest is of the traffic class
 	a.jump(jumpOther, r5, 0, 0x60, "pass")
-	is(loadByte, network+6, protocolUDP)
+	a.is(loadByte, network+6, protocolUDP)
 	if !single {
 		a.many(network+8, 8, udp6)
 	}
@@ -216,15 +238,17 @@ func chooser(mac [macLen]byte, queues int, single bool, targets, sockets bpfMap)
 	}
 	a.add(loadHalf, r5, r2, udp6+destPort, 0)
 	a.jump(jump, 0, 0, 0, "look")
+}
 
-	// IPv4 (RFC 791 section 3.1).
+// ip4 is IPv4 (RFC 791 section 3.1).
+func (a *assembler) ip4(single bool) {
 	a.label("ip4")
-	atLeast(udp4 + udpLen + headerDNS)
-	is(loadByte, network, 0x45)
+	a.atLeast(udp4 + udpLen + headerDNS)
+	a.is(loadByte, network, 0x45)
 	a.add(loadHalf, r5, r2, network+6, 0)
 	a.add(and, r5, 0, 0, half([]byte{0x3f, 0xff})) // where a fragment lies, and whether there are more
 	a.jump(jumpOther, r5, 0, 0, "pass")
-	is(loadByte, network+9, protocolUDP)
+	a.is(loadByte, network+9, protocolUDP)
 	if !single {
 		a.many(network+12, 2, udp4)
 	}
@@ -234,8 +258,10 @@ func chooser(mac [macLen]byte, queues int, single bool, targets, sockets bpfMap)
 	a.add(loadWord, r5, r2, network+16, 0)
 	a.add(storeWord, fp, r5, key+12, 0)
 	a.add(loadHalf, r5, r2, udp4+destPort, 0)
+}
 
-	// r5: the port.
+// look gives the packet to the socket of the key and the queue.
+func (a *assembler) look(queues int, targets, sockets bpfMap) {
 	a.label("look")
 	// The port's two octets come first in memory, and two of nought behind them.
 	a.add(setWord, fp, 0, key+16, 0)
@@ -253,9 +279,4 @@ func chooser(mac [macLen]byte, queues int, single bool, targets, sockets bpfMap)
 	a.add(set, r3, 0, 0, passOn)
 	a.add(call, 0, 0, 0, helperRedirect)
 	a.add(exit, 0, 0, 0, 0)
-
-	a.label("pass")
-	a.add(set, r0, 0, 0, passOn)
-	a.add(exit, 0, 0, 0, 0)
-	return a.assemble()
 }

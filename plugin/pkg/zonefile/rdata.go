@@ -193,19 +193,23 @@ func appendField(b []byte, kind byte, w word, origin []byte) ([]byte, error) {
 	case 'd':
 		return appendDate(b, text)
 	case 'S':
-		at := len(b)
-		b, err := appendStrings(b, []word{w})
-		// appendStrings has made several strings of it; here is room for one.
-		if err == nil && at+1+int(b[at]) != len(b) {
-			err = errors.New("a string is longer than 255 octets")
-		}
-		return b, err
+		return appendOneString(b, w)
 	case 'h', 'H':
 		return appendHash(b, kind, text)
 	case 'g':
 		return appendGroups(b, text)
 	}
 	panic("zonefile: unknown kind of field")
+}
+
+// appendOneString appends a string, where there is no room for several.
+func appendOneString(b []byte, w word) ([]byte, error) {
+	at := len(b)
+	b, err := appendStrings(b, []word{w})
+	if err == nil && at+1+int(b[at]) != len(b) {
+		err = errors.New("a string is longer than 255 octets")
+	}
+	return b, err
 }
 
 // appendGroups appends 64 bits that are written as four groups of up to four hex digits (RFC 6742 §2.1.2, §2.3.2).
