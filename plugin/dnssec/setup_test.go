@@ -92,6 +92,33 @@ func TestSetup(t *testing.T) {
 	}
 }
 
+// From the start of the configuration to its end somebody looks after the signatures.
+func TestKeeperBeginsWithTheServer(t *testing.T) {
+	c := caddy.NewTestController("dns", "dnssec example.org")
+	c.ServerBlockKeys = []string{"example.org"}
+	if err := setup(c); err != nil {
+		t.Fatal(err)
+	}
+	d := dnsserver.GetConfig(c).Plugin[0](nil).(Dnssec)
+	if d.sigs.keeper != nil {
+		t.Error("setup begins what only a start may")
+	}
+	instance := dnsserver.Instance(c)
+	for _, f := range instance.OnStartup {
+		if err := f(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if d.sigs.keeper == nil {
+		t.Error("nobody looks after signatures")
+	}
+	for _, f := range instance.OnShutdown {
+		if err := f(); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
 func TestReadme(t *testing.T) {
 	got, err := corefile.ReadmeSyntax("README.md")
 	if err != nil || got != directive.Doc().Syntax {

@@ -3,6 +3,7 @@ package hosts
 import (
 	"bytes"
 	"fmt"
+	"net/netip"
 	"runtime"
 	"slices"
 	"strings"
@@ -36,6 +37,27 @@ func addresses(tab *table, name string, typ uint16) (all []string) {
 		all = append(all, f.addr().String())
 	}
 	return all
+}
+
+// Of entries whose hashes are the same, name and family decide.
+func TestNamed(t *testing.T) {
+	p := newPager(nil)
+	p.add(netip.MustParseAddr("192.0.2.1"), wire.MustName("a.example.org"))
+	pages, err := p.end()
+	if err != nil {
+		t.Fatal(err)
+	}
+	e := entry(pages[0].entries)
+	for _, tc := range []struct {
+		name string
+		is6  bool
+		want bool
+	}{{"a.example.org", false, true}, {"a.example.org", true, false}, {"b.example.org", false, false}, {"a.example.net", false, false},
+		{"example.org", false, false}, {"a.example.org.and.longer.than.the.entry", false, false}} {
+		if got := e.named(wire.MustName(tc.name), tc.is6); got != tc.want {
+			t.Errorf("%s, IPv6 %t: %t", tc.name, tc.is6, got)
+		}
+	}
 }
 
 // A name has all of its addresses once and in the order of the source, however many there are.
