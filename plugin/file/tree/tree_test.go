@@ -284,4 +284,15 @@ func TestTogether(t *testing.T) {
 		})
 	}
 	wg.Wait()
+	names := map[string]bool{}
+	tr.Walk(func(e *Elem, _ map[uint16][]dns.RR) error {
+		if found, ok := tr.Search(e.Name()); !ok || found != e {
+			t.Errorf("%s is not found", e.Name())
+		}
+		names[e.Name()] = true
+		return nil
+	})
+	if len(names) != tr.Len() || len(names) == 0 {
+		t.Errorf("%d names are walked over, of %d", len(names), tr.Len())
+	}
 }

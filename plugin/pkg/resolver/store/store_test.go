@@ -272,6 +272,7 @@ func TestServer(t *testing.T) {
 	}
 }
 
+// What goroutines store and forget at one time is counted rightly; the race detector looks on, too.
 func TestConcurrently(t *testing.T) {
 	s := New(4<<20, 1000)
 	var all sync.WaitGroup
@@ -289,6 +290,12 @@ func TestConcurrently(t *testing.T) {
 		})
 	}
 	all.Wait()
+	for i := range 3000 {
+		s.RRsets.Forget(fmt.Sprintf("n%d", i), false)
+	}
+	if n, octets := s.RRsets.Total(); n != 0 || octets != 0 {
+		t.Errorf("when all is forgotten, %d entries of %d octets are left", n, octets)
+	}
 }
 
 // What could not be asked is kept for a second, however often that happens, and is no failure of the servers: neither
