@@ -22,6 +22,7 @@ func TestTransport(t *testing.T) {
 		{"foo://example.org", "dns", "foo://example.org"},
 		{"://example.org", "dns", "://example.org"},
 		{"tls:/192.0.2.1", "dns", "tls:/192.0.2.1"},
+		{"tls", "dns", "tls"}, // the name of a host
 		{"tls://dns://192.0.2.1", "tls", "dns://192.0.2.1"},
 	} {
 		if trans, addr := parse.Transport(tc.in); trans != tc.trans || addr != tc.addr {
