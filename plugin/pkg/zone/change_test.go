@@ -159,6 +159,7 @@ func TestChange(t *testing.T) {
 			if z.Octets() != octets {
 				t.Fatalf("step %d: %d octets of records, want %d", step, z.Octets(), octets)
 			}
+			accounted(t, z)
 			if want, _ := Diff(old, z, 1<<30); sortedDelta(delta) != sortedDelta(want) {
 				t.Fatalf("step %d: delta %s", step, onlyIn(sortedDelta(delta), sortedDelta(want)))
 			}
@@ -191,6 +192,50 @@ func TestChange(t *testing.T) {
 			if held > 2*live+4*sweepFrom || len(chunks) < 10 {
 				t.Errorf("%d octets are held for %d, in %d chunks so far", held, live, len(chunks))
 			}
+		}
+	}
+}
+
+// accounted compares what the chunks of a growing zone are said to hold for it with the nodes that are in use.
+func accounted(t *testing.T, z *Zone) {
+	t.Helper()
+	want := make([]int, len(z.chunks))
+	count := func(place uint32) bool {
+		want[place>>chunkBits] += z.at(place).size()
+		return true
+	}
+	count(z.grown.apex)
+	z.grown.tree.each(z, nil, count)
+	z.grown.hashes.each(z, nil, count)
+	if !slices.Equal(z.grown.live, want) {
+		t.Fatalf("chunks are said to hold %v, and hold %v", z.grown.live, want)
+	}
+}
+
+// Nodes of NSEC3 records that are replaced, or go, leave holes as others do.
+func TestHashesAreAccounted(t *testing.T) {
+	for seed := range uint64(5) {
+		hashed := func(serial int) *Zone {
+			text := version(seed, serial)
+			return buildNSEC3(t, withNSEC3(newModel("example.org.", text), text))
+		}
+		z, err := hashed(1).Growing()
+		if err != nil {
+			t.Fatal(err)
+		}
+		for serial := 2; serial < 6; serial++ {
+			d, ok := Diff(z, hashed(serial), 1<<20)
+			if !ok {
+				t.Fatal("no delta")
+			}
+			c := z.Change()
+			if err := c.Apply(d); err != nil {
+				t.Fatal(err)
+			}
+			if z, _, err = c.Zone(); err != nil {
+				t.Fatal(err)
+			}
+			accounted(t, z)
 		}
 	}
 }
