@@ -53,6 +53,16 @@ func (p *party) gone() string {
 	return fmt.Sprint(p.evicted)
 }
 
+// Who has half of all places is spared for a shorter time.
+func TestSpared(t *testing.T) {
+	a, _ := admissionFor(t, 10, 0)
+	for n, want := range map[int]time.Duration{1: idleTime, 4: idleTime, 5: idleTime / 20, 10: idleTime / 20} {
+		if got := a.spared(&clientConns{all: make([]*Slot, n)}); got != want {
+			t.Errorf("with %d of 10 connections: %v, want %v", n, got, want)
+		}
+	}
+}
+
 func admissionFor(t *testing.T, connections, client int) (*Admission, *party) {
 	t.Helper()
 	s := &service.Service{Label: coretest.Label(t)}

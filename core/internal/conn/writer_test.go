@@ -253,8 +253,20 @@ func TestTimeIsThatOfAMessage(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			w, p, _, _ := writing(t, nil)
-			if w.Cut = c.cut; c.cut != nil {
+			if c.cut != nil {
+				pieces := 0
 				w.low = new(lowerConn)
+				w.Cut = func(b []byte) int {
+					if pieces++; pieces > 1 && !w.low.holds.Load() {
+						t.Errorf("piece %d is not held for the next one", pieces-1)
+					}
+					return c.cut(b)
+				}
+				defer func() {
+					if w.low.holds.Load() {
+						t.Error("the last piece is held")
+					}
+				}()
 			}
 			for range c.through {
 				p.through <- nil

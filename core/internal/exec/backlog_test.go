@@ -49,6 +49,26 @@ func (b *one) next(now int64) (came int64) {
 	return 0
 }
 
+// While as many have begun as may be ahead, none of those that wait begins.
+func TestBacklogWaitsForThoseAhead(t *testing.T) {
+	b := &backlog{ahead: 2}
+	for i := range int64(4) {
+		if waits := b.add(&Waiting{came: i}); waits != (i >= 2) {
+			t.Errorf("query %d waits: %t", i, waits)
+		}
+	}
+	if w, late := b.next(ms); w != nil || late {
+		t.Error("a third one begins")
+	}
+	b.unbegun--
+	if w, late := b.next(ms); w == nil || w.came != 2 || late {
+		t.Errorf("%v begins, late %t", w, late)
+	}
+	if w, _ := b.next(ms); w != nil {
+		t.Error("two begin in the place of one")
+	}
+}
+
 // Four times as many queries come as can be served, for a minute: those that are served are in time, but for the first
 // ones, which may be a burst, and as many are as can be.
 func TestBacklogThatGrows(t *testing.T) {

@@ -14,6 +14,28 @@ import (
 	"github.com/prometheus/client_golang/prometheus/testutil"
 )
 
+// A reply to a check has its id, and says that it is one.
+func TestReplies(t *testing.T) {
+	query := []byte{1, 2, 1, 0, 0, 1, 0, 0, 0, 0, 0, 0}
+	for what, tc := range map[string]struct {
+		head string
+		want bool
+	}{
+		"a header alone":  {"\x01\x02\x81\x80\x00\x00\x00\x00\x00\x00\x00\x00", true},
+		"and more":        {"\x01\x02\x81\x80\x00\x01\x00\x00\x00\x00\x00\x00\x00\x00\x01", true},
+		"less":            {"\x01\x02\x81\x80\x00\x00\x00\x00\x00\x00\x00", false},
+		"no reply":        {"\x01\x02\x01\x00\x00\x01\x00\x00\x00\x00\x00\x00", false},
+		"the id's begin":  {"\x01\x03\x81\x80\x00\x00\x00\x00\x00\x00\x00\x00", false},
+		"the id's end":    {"\x03\x02\x81\x80\x00\x00\x00\x00\x00\x00\x00\x00", false},
+		"nothing at all":  {"", false},
+		"ids turned over": {"\x02\x01\x81\x80\x00\x00\x00\x00\x00\x00\x00\x00", false},
+	} {
+		if got := replies([]byte(tc.head), query); got != tc.want {
+			t.Errorf("%s: %t", what, got)
+		}
+	}
+}
+
 func TestCheck(t *testing.T) {
 	var last atomic.Pointer[dns.Msg]
 	answer := func(q []byte) []byte {
