@@ -214,3 +214,31 @@ func (c *Cache) classifyOf(t *testing.T, records ...string) verdict {
 	}
 	return c.classify(&r, facts{question: &q, checkSigs: true, now: time.Now()})
 }
+
+// Referrals for who does not desire recursion are left to the resolver below, if it asks for that; those that a client got
+// who does desire it are kept.
+func TestReferralsAreLeft(t *testing.T) {
+	ns, err := dns.NewRR("org. 300 IN NS a.org.")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, tc := range []struct{ left, rd, kept bool }{{false, true, true}, {false, false, true}, {true, true, true}, {true, false, false}} {
+		c := New()
+		if tc.left {
+			c.LeaveReferrals()
+		}
+		m := new(dns.Msg).SetQuestion("example.org.", dns.TypeA)
+		m.RecursionDesired = tc.rd
+		var q wire.Query
+		q.SetMsg(m, wire.Peer{})
+		m.Response, m.Ns = true, []dns.RR{ns}
+		var r wire.Reply
+		r.Reset(nil)
+		if err := r.SetMsg(m); err != nil {
+			t.Fatal(err)
+		}
+		if v := c.classify(&r, facts{question: &q, now: time.Now()}); v.kind != response.Delegation || v.store != tc.kept {
+			t.Errorf("left %t, RD %t: a reply of kind %v, kept %t", tc.left, tc.rd, v.kind, v.store)
+		}
+	}
+}

@@ -133,6 +133,19 @@ func TestNetworks(t *testing.T) {
 }
 
 // What names several networks, or whose reply is for another one, is neither looked up nor kept.
+// An option whose lengths are more than its family has is none.
+func TestReadNetwork(t *testing.T) {
+	for data, want := range map[string]bool{
+		"\x00\x01\x18\x18\xc0\x00\x02": true, "\x00\x01\x20\x20\xc0\x00\x02\x01": true, "\x00\x01\x21\x00\xc0\x00\x02\x01": false,
+		"\x00\x01\x18\x21\xc0\x00\x02": false, "\x00\x02\x80\x80": true, "\x00\x02\x80\x81": false, "\x00\x02\x81\x00": false,
+		"\x00\x00\x00\x00": true, "\x00\x00\x00\x01": false, "\x00\x03\x00\x00": false, "\x00\x01\x00": false,
+	} {
+		if _, scope, ok := readNetwork([]byte(data)); ok != want || ok && scope != data[3] {
+			t.Errorf("%x: read %t, scope %d", data, ok, scope)
+		}
+	}
+}
+
 func TestOddNetworks(t *testing.T) {
 	w := newWorld(t, nil)
 	var scope atomic.Int32

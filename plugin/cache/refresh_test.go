@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"sync"
 	"testing"
 	"time"
@@ -267,3 +268,21 @@ type explained struct{ code uint16 }
 
 func (explained) Error() string                     { return "explained" }
 func (e explained) ExtendedError() (uint16, string) { return e.code, "" }
+
+// coded is an error with an extended one.
+type coded uint16
+
+func (coded) Error() string                               { return "coded" }
+func (c coded) ExtendedError() (code uint16, text string) { return uint16(c), "" }
+
+// Errors of validation are those from DNSSEC Indeterminate (5) to NSEC Missing (12).
+func TestIsBogus(t *testing.T) {
+	for code, want := range map[coded]bool{0: false, 4: false, 5: true, 6: true, 12: true, 13: false, 22: false} {
+		if isBogus(fmt.Errorf("wrapped: %w", code)) != want {
+			t.Errorf("%d: %t", code, !want)
+		}
+	}
+	if isBogus(nil) || isBogus(io.EOF) {
+		t.Error("an error without a code is one of validation")
+	}
+}

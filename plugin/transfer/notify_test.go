@@ -214,6 +214,44 @@ func TestNotifyFailing(t *testing.T) {
 	}
 }
 
+// What comes back and is no answer to a notification, such as the notification itself, does not count as one.
+func TestAnswersToNotify(t *testing.T) {
+	for what, tc := range map[string]struct {
+		answer func(m *dns.Msg)
+		ok     bool
+	}{
+		"an answer":      {func(m *dns.Msg) { m.Response = true }, true},
+		"an echo":        {func(*dns.Msg) {}, false},
+		"another opcode": {func(m *dns.Msg) { m.Response, m.Opcode = true, dns.OpcodeQuery }, false},
+	} {
+		conn, err := net.ListenPacket("udp", "127.0.0.1:0")
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer conn.Close()
+		go func() {
+			b := make([]byte, 512)
+			n, from, err := conn.ReadFrom(b)
+			m := new(dns.Msg)
+			if err != nil || m.Unpack(b[:n]) != nil {
+				return
+			}
+			tc.answer(m)
+			if b, err := m.Pack(); err == nil {
+				conn.WriteTo(b, from)
+			}
+		}()
+		timeout := 200 * time.Millisecond // an answer that is none is not told of before
+		if tc.ok {
+			timeout = 10 * time.Second
+		}
+		_, err = exchange(t.Context(), new(dns.Client), new(dns.Msg).SetNotify("example.org."), conn.LocalAddr().String(), timeout)
+		if (err == nil) != tc.ok || err != nil && err.Error() != "the answer is none to a notification" {
+			t.Errorf("%s: %v", what, err)
+		}
+	}
+}
+
 // TestNotifyEnds: the end of the server does not wait for secondaries that say nothing.
 func TestNotifyEnds(t *testing.T) {
 	logtest.Capture(t)
