@@ -343,6 +343,7 @@ func TestNames(t *testing.T) {
 		"example.org. 300 IN RP a.example.org. b.example.org.",
 		"example.org. 300 IN SRV 1 2 3 host.example.org.",
 		"example.org. 300 IN NAPTR 1 2 \"u\" \"sip\" \"!a!b!\" next.example.org.",
+		"example.org. 300 IN NAPTR 1 2 \"\" \"\" \"\" next.example.org.",
 		"example.org. 300 IN RRSIG A 13 2 300 20450101000000 20200101000000 1 example.org. c2ln",
 		"example.org. 300 IN AFSDB 1 db.example.org.",
 		"example.org. 300 IN PX 1 a.example.org. b.example.org.",
