@@ -59,6 +59,7 @@ func (r *replica) first(ctx context.Context) {
 		}
 		if err == nil {
 			r.zone.Looked(nil)
+			r.keep(true)
 		}
 		if err == nil || ctx.Err() != nil || errors.Is(err, errInherited) {
 			return
@@ -86,7 +87,10 @@ func (r *replica) first(ctx context.Context) {
 func (r *replica) tryFetch(ctx context.Context, primary string, old *zone.Zone, others bool) (over bool, err error) {
 	err = r.fetch(ctx, primary, old, others)
 	switch {
-	case err == nil, errors.Is(err, fetch.ErrCurrent):
+	case err == nil:
+		r.keep(true)
+		return true, nil
+	case errors.Is(err, fetch.ErrCurrent):
 		return true, nil
 	case ctx.Err() != nil, errors.Is(err, errInherited):
 		return true, err
@@ -240,7 +244,7 @@ func (r *replica) serial(ctx context.Context, primary string) (uint32, error) {
 	return serial, err
 }
 
-// fetch fetches the zone from one primary, and serves it. old is what we have, nil if nothing. One that drips is given up
+// fetch fetches the zone from one primary, and serves it; who calls it has it stored, as that must not hold the room. old is what we have, nil if nothing. One that drips is given up
 // if there are others to ask, or another one notifies us meanwhile.
 func (r *replica) fetch(ctx context.Context, primary string, old *zone.Zone, others bool) error {
 	leave, wanted, err := r.rooms.enterTransfer(ctx, primary)
@@ -266,6 +270,5 @@ func (r *replica) fetch(ctx context.Context, primary string, old *zone.Zone, oth
 	}
 	r.rooms.got.Add(status.Transfer{Zone: r.name(), Direction: "in", Peer: primary, Serial: v.Serial()})
 	plog.Infof("Transferred: %s from %s", r.name(), primary)
-	r.keep(true)
 	return nil
 }

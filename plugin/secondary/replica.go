@@ -45,13 +45,14 @@ type replica struct {
 	checked  atomic.Bool // run has looked at the primaries
 	borrowed atomic.Bool // what is served came from other primaries, and is no more than better than nothing; run writes it
 
-	looked   bool   // whether something is stored; this and the next four belong to run, and to who begins with it
-	note     string // of what is stored, where it is from
-	useless  bool   // what is stored cannot be served
-	failing  string // why it could not be stored, "" if it could
-	unstored bool   // what is served is another version
-	held     bool   // that it is right is yet to be noted, or it is to be stored, when the configuration serves
-	behind   string // what was warned of last, of a primary with an older version; belongs to run
+	looked   bool     // whether something is stored; this and the next four belong to run, and to who begins with it
+	note     string   // of what is stored, where it is from
+	useless  bool     // what is stored cannot be served
+	failing  string   // why it could not be stored, "" if it could
+	unstored bool     // what is served is another version
+	held     bool     // that it is right is yet to be noted, or it is to be stored, when the configuration serves
+	storing  *storing // nil if nothing is being stored; belongs to run
+	behind   string   // what was warned of last, of a primary with an older version; belongs to run
 }
 
 func newReplica(name string, from *source, shared *rooms) *replica {
@@ -126,6 +127,10 @@ func (r *replica) run(ctx context.Context, takesOver bool) {
 		if time.Now().Before(deaf) {
 			woken = nil
 		}
+		var stored chan error
+		if r.storing != nil {
+			stored = r.storing.done
+		}
 		select {
 		case <-timer.C:
 		case from = <-woken:
@@ -133,11 +138,18 @@ func (r *replica) run(ctx context.Context, takesOver bool) {
 			if listens = nil; r.held {
 				r.keep(false)
 			}
+		case err := <-stored:
+			if r.stored(err); err == nil && r.unstored { // what has come meanwhile
+				r.keep(false)
+			}
 		case <-leap:
 			leap = r.rooms.leap()
 			timer.Reset(min(time.Until(ends), rand.N(r.rooms.spread)))
 			continue
 		case <-ctx.Done():
+			if r.await() && r.unstored {
+				r.keep(false)
+			}
 			return
 		}
 		if r.isInherited() {

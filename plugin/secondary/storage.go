@@ -92,27 +92,6 @@ func (r *replica) load() {
 	slog.Infof("Loaded: %s from %s", r.name(), path)
 }
 
-// keep stores the zone if it is another one than is stored, or else notes that it is still right.
-func (r *replica) keep(changed bool) {
-	path := r.path()
-	if path == "" || r.gone.Load() || r.isInherited() {
-		return
-	}
-	r.unstored, r.held = r.unstored || changed, !r.rooms.serves()
-	if r.held {
-		return
-	}
-	now, note := time.Now(), r.source.note()
-	if !r.unstored && r.note == note && os.Chtimes(path, time.Time{}, now) == nil {
-		return
-	}
-	err := r.store(path, note)
-	if err == nil {
-		r.note, r.useless, r.unstored = note, false, false
-	}
-	r.tell(err)
-}
-
 // tell logs that a zone cannot be stored, once for each cause, and that it can be again.
 func (r *replica) tell(err error) {
 	cause := ""
@@ -140,21 +119,25 @@ var (
 )
 
 // store writes the zone to its file, all of it or nothing.
-func (r *replica) store(path, note string) error {
+func (r *replica) store(s *storing) error {
+	path := r.path()
 	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 		return err
 	}
 	v := r.zone.Current()
 	write := func(f *os.File) error {
 		return summed(f, func(w io.Writer) error {
-			if _, err := fmt.Fprintf(w, "%s\n%s\n", note, sumNote); err != nil {
+			if _, err := fmt.Fprintf(w, "%s\n%s\n", r.source.note(), sumNote); err != nil {
 				return err
 			}
 			return v.WriteText(w)
 		})
 	}
 	unlock := func() {}
-	err := zonefile.Replace(path, unfinished, write, func(string) error {
+	err := zonefile.Replace(path, unfinished, write, func(written string) error {
+		if err := os.Chtimes(written, time.Time{}, s.at); err != nil {
+			return err
+		}
 		r.rooms.filing.Lock() // first: each zone of this process has its turn, however many there are
 		unlockDir, err := zonefile.LockFolder(filepath.Dir(path))
 		if err != nil {
@@ -169,7 +152,7 @@ func (r *replica) store(path, note string) error {
 			return errGone
 		}
 		head := readHead(path)
-		if older := head.serial - v.Serial(); !r.useless && head.known && r.source.noted(head.note) && older != 0 && older < 1<<31 { // RFC 1982
+		if older := head.serial - v.Serial(); !s.useless && head.known && r.source.noted(head.note) && older != 0 && older < 1<<31 { // RFC 1982
 			return errOlder
 		}
 		return nil

@@ -2,8 +2,10 @@ package secondary
 
 import (
 	"fmt"
+	"net/netip"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -363,6 +365,58 @@ func TestStoredLater(t *testing.T) {
 	}
 	if got := out.String(); strings.Count(got, "is not stored") != 1 || strings.Count(got, "[INFO] plugin/secondary: Zone example.org. is stored again") != 1 {
 		t.Errorf("the log has %q", got)
+	}
+}
+
+// TestDiskDoesNotAnswer: zones are served, and follow their primary, while the disk that they are stored on does not answer, and
+// end with their server. When it does, what they are by then is stored.
+func TestDiskDoesNotAnswer(t *testing.T) {
+	out := logtest.Capture(t)
+	usual := diskPatience
+	diskPatience = 200 * time.Millisecond
+	t.Cleanup(func() { diskPatience = usual })
+	dir, p := t.TempDir(), newPrimary(t)
+	var names []string
+	for i := range maxTransfers + cap(stores) + 1 {
+		names = append(names, fmt.Sprintf("z%d.example.", i))
+	}
+	serve := func(serial int) {
+		for _, name := range names {
+			p.set(name, text(serial, slow, fmt.Sprintf("a A 192.0.2.%d", serial)))
+		}
+	}
+	s := handler(t, "secondary", fmt.Sprintf("secondary %s {\ntransfer from %s\nstorage %s\n}", strings.Join(names, " "), p.addr, dir)).(Secondary)
+	serve(7)
+	s.roster.rooms.filing.Lock() // as a write that does not come to its end
+	s.roster.start(nil)
+	for _, name := range names {
+		becomes(t, s, "a."+name, "192.0.2.7")
+	}
+	eventually.Holds(t, "a line in the log", func() bool { return strings.Contains(out.String(), "does not answer") })
+	serve(8)
+	for _, name := range names {
+		s.roster.replicas[name].notify(netip.MustParseAddr("127.0.0.1"))
+		becomes(t, s, "a."+name, "192.0.2.8")
+	}
+	if n := strings.Count(out.String(), "does not answer"); n != 1 {
+		t.Errorf("it is told %d times:\n%s", n, out.String())
+	}
+	s.roster.rooms.filing.Unlock()
+	eventually.Holds(t, "storing what came meanwhile", func() bool {
+		return !slices.ContainsFunc(names, func(name string) bool { return readHead(s.roster.replicas[name].path()).serial != 8 })
+	})
+	s.roster.rooms.filing.Lock()
+	serve(9)
+	for _, name := range names {
+		s.roster.replicas[name].notify(netip.MustParseAddr("127.0.0.1"))
+		becomes(t, s, "a."+name, "192.0.2.9")
+	}
+	s.roster.stop()
+	s.roster.rooms.filing.Unlock()
+	for _, name := range names {
+		if begun := s.roster.replicas[name].storing; begun != nil {
+			<-begun.done
+		}
 	}
 }
 

@@ -1,0 +1,84 @@
+package secondary
+
+import (
+	"os"
+	"sync/atomic"
+	"time"
+)
+
+// A disk may be slow, or not answer at all, as one in the network may. Zones are served and followed all the same: run
+// waits a moment only for what is stored. A few are stored at a time, of all in the process, as each takes a thread of it
+// for as long as the disk does not answer.
+
+// storing is one time that a zone is stored.
+type storing struct {
+	at      time.Time  // when a primary confirmed the zone
+	useless bool       // what is stored cannot be served
+	anew    bool       // the file is written; else it gets another time only, if it takes that
+	done    chan error // has what became of it; anew is known then
+}
+
+// stores is room for the zones of the process that are stored at once.
+var stores = make(chan struct{}, 8)
+
+// late says that it was told that the disk is slow.
+var late atomic.Bool
+
+// diskPatience is how long run waits for a zone to be stored. Only tests change it.
+var diskPatience = 5 * time.Second
+
+// keep stores the zone if it is another one than is stored, or else notes that it is still right.
+func (r *replica) keep(changed bool) {
+	if r.source.storage == "" || r.gone.Load() || r.isInherited() {
+		return
+	}
+	r.unstored, r.held = r.unstored || changed, !r.rooms.serves()
+	if r.held || r.storing != nil { // run comes back to it when that is over
+		return
+	}
+	s := &storing{time.Now(), r.useless, r.unstored || r.note != r.source.note(), make(chan error, 1)}
+	r.storing, r.unstored = s, false
+	go r.file(s)
+	r.await()
+}
+
+// file does what s says. It is not run that calls it.
+func (r *replica) file(s *storing) {
+	stores <- struct{}{}
+	var err error
+	if s.anew = s.anew || os.Chtimes(r.path(), time.Time{}, s.at) != nil; s.anew {
+		err = r.store(s)
+	}
+	<-stores
+	s.done <- err
+}
+
+// await waits a moment for what is being stored, and takes in what became of it. It reports whether nothing is being
+// stored any more.
+func (r *replica) await() bool {
+	if r.storing == nil {
+		return true
+	}
+	select {
+	case err := <-r.storing.done:
+		late.Store(false)
+		r.stored(err)
+		return true
+	case <-time.After(diskPatience):
+		if !late.Swap(true) {
+			slog.Warningf("Zone %s is not stored yet: the disk is slow, or does not answer", r.name())
+		}
+		return false
+	}
+}
+
+// stored takes in what became of what was being stored.
+func (r *replica) stored(err error) {
+	if err != nil {
+		r.unstored = true
+	} else if s := r.storing; s.anew {
+		r.note, r.useless = r.source.note(), r.useless && !s.useless
+	}
+	r.storing = nil
+	r.tell(err)
+}
