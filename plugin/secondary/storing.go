@@ -21,8 +21,10 @@ type storing struct {
 // stores is room for the zones of the process that are stored at once.
 var stores = make(chan struct{}, 8)
 
-// late says that it was told that the disk is slow.
-var late atomic.Bool
+var (
+	late     atomic.Bool  // it was told that the disk does not answer
+	answered atomic.Int64 // when something was stored last, in seconds of Unix: many zones wait for each other
+)
 
 // diskPatience is how long run waits for a zone to be stored. Only tests change it.
 var diskPatience = 5 * time.Second
@@ -46,9 +48,10 @@ func (r *replica) keep(changed bool) {
 func (r *replica) file(s *storing) {
 	stores <- struct{}{}
 	var err error
-	if s.anew = s.anew || os.Chtimes(r.path(), time.Time{}, s.at) != nil; s.anew {
+	if s.anew = s.anew || r.gone.Load() || os.Chtimes(r.path(), time.Time{}, s.at) != nil; s.anew {
 		err = r.store(s)
 	}
+	answered.Store(time.Now().Unix())
 	<-stores
 	s.done <- err
 }
@@ -65,8 +68,8 @@ func (r *replica) await() bool {
 		r.stored(err)
 		return true
 	case <-time.After(diskPatience):
-		if !late.Swap(true) {
-			slog.Warningf("Zone %s is not stored yet: the disk is slow, or does not answer", r.name())
+		if time.Since(time.Unix(answered.Load(), 0)) >= diskPatience && !late.Swap(true) {
+			slog.Warningf("Zone %s is not stored yet: the disk does not answer", r.name())
 		}
 		return false
 	}
