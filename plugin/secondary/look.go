@@ -244,8 +244,9 @@ func (r *replica) serial(ctx context.Context, primary string) (uint32, error) {
 	return serial, err
 }
 
-// fetch fetches the zone from one primary, and serves it; who calls it has it stored, as that must not hold the room. old is what we have, nil if nothing. One that drips is given up
-// if there are others to ask, or another one notifies us meanwhile.
+// fetch fetches the zone from one primary, and serves it. Who calls it has it stored, as that must not hold the room. old
+// is what we have, nil if nothing. A primary that drips is given up if there are others to ask, or another one notifies us
+// meanwhile.
 func (r *replica) fetch(ctx context.Context, primary string, old *zone.Zone, others bool) error {
 	leave, wanted, err := r.rooms.enterTransfer(ctx, primary)
 	if err != nil {

@@ -127,10 +127,6 @@ func (r *replica) run(ctx context.Context, takesOver bool) {
 		if time.Now().Before(deaf) {
 			woken = nil
 		}
-		var stored chan error
-		if r.storing != nil {
-			stored = r.storing.done
-		}
 		select {
 		case <-timer.C:
 		case from = <-woken:
@@ -138,18 +134,14 @@ func (r *replica) run(ctx context.Context, takesOver bool) {
 			if listens = nil; r.held {
 				r.keep(false)
 			}
-		case err := <-stored:
-			if r.stored(err); err == nil && r.unstored { // what has come meanwhile
-				r.keep(false)
-			}
+		case err := <-r.isStored():
+			r.goOn(err)
 		case <-leap:
 			leap = r.rooms.leap()
 			timer.Reset(min(time.Until(ends), rand.N(r.rooms.spread)))
 			continue
 		case <-ctx.Done():
-			if r.await() && r.unstored {
-				r.keep(false)
-			}
+			r.storeLast()
 			return
 		}
 		if r.isInherited() {
@@ -158,13 +150,9 @@ func (r *replica) run(ctx context.Context, takesOver bool) {
 			continue
 		}
 		if from != "" || !now().Before(next) {
-			before := r.zone.Current()
-			meanwhile := time.AfterFunc(r.left(now()), r.age) // a look may take longer than that
-			r.look(ctx, from)
-			meanwhile.Stop()
-			r.checked.Store(true)
+			changed := r.lookInTime(ctx, from)
 			if from != "" {
-				deaf = r.plan.Notified(r.zone.Current() != before, time.Now())
+				deaf = r.plan.Notified(changed, time.Now())
 			}
 			next = now().Add(r.plan.Wait(rand.N[time.Duration]))
 			if len(again) > 0 {
@@ -179,6 +167,17 @@ func (r *replica) run(ctx context.Context, takesOver bool) {
 		ends = time.Now().Add(wait)
 		timer.Reset(wait)
 	}
+}
+
+// lookInTime looks, and has the zone expire if that takes longer than it may be served. It reports whether the zone is
+// another one then.
+func (r *replica) lookInTime(ctx context.Context, from string) (changed bool) {
+	before := r.zone.Current()
+	meanwhile := time.AfterFunc(r.left(r.rooms.now()), r.age)
+	defer meanwhile.Stop()
+	r.look(ctx, from)
+	r.checked.Store(true)
+	return r.zone.Current() != before
 }
 
 // expire has the zone expire if it is too old, and tells how long to wait until it is, or until the next look.

@@ -85,3 +85,25 @@ func (r *replica) stored(err error) {
 	r.storing = nil
 	r.tell(err)
 }
+
+// isStored has what becomes of what is being stored; nil if nothing is.
+func (r *replica) isStored() <-chan error {
+	if r.storing == nil {
+		return nil
+	}
+	return r.storing.done
+}
+
+// goOn takes in what became of what was being stored, and stores what has come meanwhile.
+func (r *replica) goOn(err error) {
+	if r.stored(err); err == nil && r.unstored {
+		r.keep(false)
+	}
+}
+
+// storeLast stores what is not stored yet, if that can be done in a moment.
+func (r *replica) storeLast() {
+	if r.await() && r.unstored {
+		r.keep(false)
+	}
+}

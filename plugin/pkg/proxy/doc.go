@@ -29,8 +29,8 @@
 //   - TCP and TLS: stream.go, streamconn.go (one connection), records.go (how it is written to), mute.go (servers
 //     that answer once on a connection).
 //   - HTTPS: https.go, httpclients.go, opening.go (one handshake for all), again.go (requests that were not taken).
-//     HTTP/3: http3.go, http3streams.go. QUIC: quic.go, quicstreams.go, quicsocket.go, quicsession.go. All by
-//     workers.go.
+//     HTTP/3: http3.go, http3conn.go (its connection), http3streams.go. QUIC: quic.go, quicstreams.go, quicsocket.go,
+//     quicsession.go. All by workers.go.
 //   - replies: reply.go, rdata.go (are its records whole?), bare.go (a header alone), hop.go; errors.go when there
 //     is none.
 //   - health.go and prober.go: is the upstream well? metrics.go: what is counted.
