@@ -15,6 +15,9 @@ import (
 // the QUIC pool.
 func (p *Proxy) http3Client(cfg *tls.Config) *http.Client {
 	cfg.NextProtos = []string{http3.NextProtoH3}
+	if cfg.ServerName == "" { // nobody verifies it
+		cfg.ServerName, _, _ = net.SplitHostPort(p.hostPort)
+	}
 	return &http.Client{Transport: streamTransport{&http3Transport{pool: &p.engine.quic, cfg: cfg}, &p.clients}}
 }
 

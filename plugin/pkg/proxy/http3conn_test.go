@@ -3,6 +3,7 @@ package proxy
 import (
 	"crypto/tls"
 	"net/http"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -142,4 +143,21 @@ func TestDoH3StopCloses(t *testing.T) {
 	}
 	p.Stop()
 	eventually.Holds(t, "none is open", func() bool { return conns.count() == 0 })
+}
+
+// An upstream whose certificate is not verified is told its name all the same.
+func TestDoH3TellsName(t *testing.T) {
+	server, _ := authority(t)
+	server = server.Clone()
+	var name atomic.Value
+	server.GetConfigForClient = func(h *tls.ClientHelloInfo) (*tls.Config, error) {
+		name.Store(h.ServerName)
+		return nil, nil
+	}
+	at := http3At(t, server, nil, func(*quic.Conn) {}, answerHTTP)
+	p := proxyTo(t, strings.Replace(at, "127.0.0.1", "localhost", 1), transport.HTTPS3)
+	p.SetTLSConfig(&tls.Config{InsecureSkipVerify: true})
+	if _, err := ask(p, "www.example.org.", Options{}); err != nil || name.Load() != "localhost" {
+		t.Errorf("%v, %v", name.Load(), err)
+	}
 }
