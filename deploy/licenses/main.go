@@ -4,7 +4,8 @@
 //	go run ./deploy/licenses FILE
 //
 // The modules are those that the linker wrote into FILE; their texts come from where the go command keeps them, so it runs in the folder
-// of the module that FILE was built from. A text that several modules have stands there once. A module without any is an error.
+// of the module that FILE was built from. A text that several modules have stands there once. A module without any, such as a
+// plugin of one's own, is named on the standard error.
 package main
 
 import (
@@ -100,8 +101,11 @@ func gather(all []text, module, dir string) ([]text, error) {
 		all[i].files = append(all[i].files, name)
 		return nil
 	})
-	if err == nil && (dir == "" || !found) {
-		err = fmt.Errorf("%s has no licence in %q: run go mod download", module, dir)
+	switch {
+	case dir == "":
+		return nil, fmt.Errorf("%s is not here: run go mod download", module)
+	case err == nil && !found:
+		fmt.Fprintf(os.Stderr, "licenses: %s has no licence in %s\n", module, dir)
 	}
 	return all, err
 }

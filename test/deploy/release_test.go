@@ -165,6 +165,38 @@ func TestLicenses(t *testing.T) {
 	}
 }
 
+// A module without a licence, as a plugin of one's own may be, is named, and keeps no image from being built.
+func TestModuleWithoutLicense(t *testing.T) {
+	folder := t.TempDir()
+	for name, text := range map[string]string{
+		"go.mod": "module uses\n\ngo 1.25\n\nrequire example.org/own v0.0.0\n\nreplace example.org/own => ./own\n", "own/go.mod": "module example.org/own\n\ngo 1.25\n",
+		"own/own.go": "package own\n\nconst Word = \"own\"\n", "uses.go": "package main\n\nimport \"example.org/own\"\n\nfunc main() { println(own.Word) }\n",
+	} {
+		path := filepath.Join(folder, name)
+		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	tool := filepath.Join(folder, "licenses")
+	if out, err := exec.Command("go", "build", "-o", tool, "../../deploy/licenses").CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	for _, args := range [][]string{{"go", "build", "-o", "program", "."}, {tool, "program"}} {
+		cmd := exec.Command(args[0], args[1:]...)
+		cmd.Dir = folder
+		out, err := cmd.CombinedOutput()
+		if err != nil {
+			t.Fatalf("%v: %s", err, out)
+		}
+		if args[0] == tool && (!strings.Contains(string(out), "licenses: example.org/own@v0.0.0 has no licence in ") || !strings.Contains(string(out), " LICENSE\n")) {
+			t.Errorf("%s", out)
+		}
+	}
+}
+
 // A release has all systems that releases of CoreDNS 1.14.7 have.
 func TestTargets(t *testing.T) {
 	_, rest, ok := strings.Cut(read(t, here("../Makefile")), "\nTARGETS ")
