@@ -216,17 +216,19 @@ func TestSlowUpstreamGetsFewConnections(t *testing.T) {
 	g := asking(t, r.Addr().String())
 	l := &g.proxies[0].links
 	var held sync.WaitGroup
-	for range 4 {
+	for asked := 1; asked <= 4; asked++ {
 		held.Go(func() { g.ask(t.Context(), new(dns.Msg).SetQuestion("www.example.org.", dns.TypeA)) })
-		eventually.Holds(t, "silence on all connections", func() bool {
+		eventually.Holds(t, "all are asked, and there is silence on all connections", func() bool {
 			l.mu.Lock()
 			defer l.mu.Unlock()
+			users := 0
 			for _, k := range l.live {
 				if !k.silence.Longer(l.usual.Patience(), int64(time.Since(epoch))) {
 					return false
 				}
+				users += k.users
 			}
-			return true
+			return users == asked
 		})
 	}
 	close(release)
