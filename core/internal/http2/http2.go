@@ -66,12 +66,13 @@ type Conn struct {
 	r       *bufio.Reader
 	framer  *http2.Framer
 	dec     *hpack.Decoder
-	head    head // of the request whose header is being read
-	met     bool // the prefaces are exchanged
-	midway  bool // in a frame, of which the rest has not come
-	over    bool // the client was told which stream is the last
-	idles   int  // frames since the last request
-	holds   bool // there are held streams
+	head    head  // of the request whose header is being read
+	met     bool  // the prefaces are exchanged
+	midway  bool  // in a frame, of which the rest has not come
+	over    bool  // the client was told which stream is the last
+	idles   int   // frames since the last request
+	holds   bool  // there are held streams
+	wider   int64 // how much the client has widened the stream of the request that is served, before that
 
 	ctx    context.Context // of requests that wait; ends with the connection
 	cancel context.CancelFunc
@@ -157,10 +158,16 @@ func (c *Conn) Serve(h Handler) {
 	}
 	c.Out.Flush()
 	<-c.Answered()
-	for c.owes() && c.next() == nil {
+	for err = nil; err == nil && c.owes(); {
+		for err == nil && c.owes() {
+			err = c.next()
+		}
+		// What was held is at work now, and may have to wait for the client, too.
+		h.BeforeWait()
+		c.Out.Flush()
+		<-c.Answered()
 	}
 	// Requests that wait use the connection up to here; what is dropped behind it nobody can be told any more.
-	<-c.Answered()
 	c.cancel()
 	c.drop()
 }

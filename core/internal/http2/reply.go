@@ -56,7 +56,7 @@ func (c *Conn) put(id uint32, a Response, st *stream) (full bool) {
 	b := c.appendResponse(c.buf[:0], id, a)
 	fresh := st == nil
 	if fresh {
-		st = &stream{id: id, window: c.initial}
+		st = &stream{id: id, window: c.initial + c.wider}
 	}
 	var rest []byte
 	if !a.NoBody {
@@ -70,10 +70,10 @@ func (c *Conn) put(id uint32, a Response, st *stream) (full bool) {
 		}
 		return full
 	}
-	// What the window has no room for is kept for the client: within the limit of all, and, unless it was asked when
-	// there was room, within that of the connection.
+	// What the window has no room for is kept for the client, within the limit of all. It was asked when there was room
+	// within that of the connection; what is answered at once does not go beyond that by itself.
 	most := c.Service().Unread
-	if fresh && most > 0 && c.waiting+len(rest) > most || !unsent.Take(c.waiting, len(rest)) {
+	if fresh && most > 0 && len(rest) > most || !unsent.Take(c.waiting, len(rest)) {
 		c.Service().Limited("unread_bytes")
 		// So that removeStream gives back nothing: rest was never counted.
 		st.state = atWork

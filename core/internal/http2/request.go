@@ -280,7 +280,9 @@ func (c *Conn) bodyEnded(id uint32) error {
 		return nil
 	}
 	c.removeStream(st)
+	c.wider = st.window - c.initial
 	c.mu.Unlock()
+	defer func() { c.wider = 0 }()
 	if wrong {
 		return http2.StreamError{StreamID: id, Code: http2.ErrCodeProtocol}
 	}

@@ -34,7 +34,7 @@ const (
 
 // openStream makes a stream for a request that has not come whole or is not answered at once. mu is held.
 func (c *Conn) openStream(id uint32, req Request, state state) *stream {
-	st := &stream{id: id, req: req, state: state, since: time.Now(), window: c.initial, length: -1}
+	st := &stream{id: id, req: req, state: state, since: time.Now(), window: c.initial + c.wider, length: -1}
 	c.streams[id] = st
 	if state == reading {
 		c.kept += req.size

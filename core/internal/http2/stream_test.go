@@ -298,6 +298,107 @@ func TestHeldAsLongAsTaken(t *testing.T) {
 	}
 }
 
+// A window that is widened before the request is answered stays so.
+func TestWidenedBefore(t *testing.T) {
+	s := serve(t, newSite(), func(s *service.Service) { s.Unread, s.Write = 10, time.Second })
+	p := coretest.ConnectH2(t, s.addr, http2.Setting{ID: http2.SettingInitialWindowSize, Val: 0})
+	p.Open(1, true, getting("/5")...)
+	readHead(t, p, 1)
+	p.Open(3, true, getting("/5")...) // is held
+	p.Framer.WriteWindowUpdate(3, 5)
+	p.Framer.WriteWindowUpdate(1, 5)
+	data(t, p, 1, 5)
+	readHead(t, p, 3)
+	if !data(t, p, 3, 5) {
+		t.Error("it goes on")
+	}
+}
+
+// The same between the header and the body, of a request that is answered at once or later.
+func TestWidenedBeforeBody(t *testing.T) {
+	s := serve(t, newSite(), func(s *service.Service) { s.Write = time.Second })
+	p := coretest.ConnectH2(t, s.addr, http2.Setting{ID: http2.SettingInitialWindowSize, Val: 0})
+	for id, path := range []string{1: "/5", 3: "/later"} {
+		if path == "" {
+			continue
+		}
+		id := uint32(id)
+		p.Open(id, false, posting(path)...)
+		p.Framer.WriteWindowUpdate(id, 5)
+		p.Framer.WriteData(id, true, []byte("abcde"))
+		if id == 3 {
+			s.waits(1)
+			close(s.later)
+		}
+		readHead(t, p, id)
+		data(t, p, id, 5)
+	}
+}
+
+// What is held when the server stops is answered as the client takes replies, also where its answer comes later.
+func TestDrainOfHeld(t *testing.T) {
+	s := serve(t, newSite(), func(s *service.Service) { s.Unread, s.Write = 10, time.Hour })
+	p := coretest.ConnectH2(t, s.addr, http2.Setting{ID: http2.SettingInitialWindowSize, Val: 0})
+	p.Open(1, true, getting("/5")...)
+	readHead(t, p, 1)
+	post(p, 3, "/later", "abc")
+	post(p, 5, "/later", "abc")
+	ended := make(chan error)
+	go func() { ended <- s.end() }()
+	for g, ok := (*http2.GoAwayFrame)(nil), false; !ok || g.LastStreamID != 5; { // nothing more is on its way
+		g, ok = p.Until().(*http2.GoAwayFrame)
+	}
+	p.Framer.WriteWindowUpdate(1, 5)
+	data(t, p, 1, 5)
+	s.waits(2)
+	close(s.later)
+	for range 2 {
+		h, ok := p.Until().(*http2.MetaHeadersFrame)
+		if !ok {
+			t.Fatalf("got %v", h)
+		}
+	}
+	for id := uint32(3); id <= 5; id += 2 {
+		p.Framer.WriteWindowUpdate(id, 3)
+		data(t, p, id, 3)
+	}
+	if got := p.Ended(); got != "no GOAWAY" {
+		t.Errorf("got %s", got)
+	}
+	if err := <-ended; err != nil {
+		t.Error(err)
+	}
+}
+
+// What is answered at once has the room that there was when it was asked, also if other replies come meanwhile.
+func TestRoomIsTakenMeanwhile(t *testing.T) {
+	const size = 10_000
+	s := serve(t, newSite(), func(s *service.Service) { s.Unread = 3*size - 1 })
+	p := coretest.ConnectH2(t, s.addr, http2.Setting{ID: http2.SettingInitialWindowSize, Val: 0})
+	for id := uint32(1); id <= 5; id += 4 {
+		post(p, id, "/later", strings.Repeat("x", size))
+	}
+	s.waits(2)
+	s.site.look = func(v *visit, _ *Request) {
+		close(s.later)
+		eventually.Holds(t, "two replies that wait", func() bool {
+			v.mu.Lock()
+			defer v.mu.Unlock()
+			return v.waiting == 2*size
+		})
+	}
+	p.Open(7, true, getting(fmt.Sprint("/", size))...)
+	for range 3 {
+		if h, ok := p.Until().(*http2.MetaHeadersFrame); !ok || h.PseudoValue("status") != "200" {
+			t.Fatalf("got %v", h)
+		}
+	}
+	p.Framer.WritePing(false, [8]byte{})
+	if f, ok := p.Until().(*http2.PingFrame); !ok {
+		t.Errorf("got %v", f)
+	}
+}
+
 // A client that takes a bit now and then is waited for.
 func TestSlowReaderIsWaitedFor(t *testing.T) {
 	s := serve(t, newSite(), func(s *service.Service) { s.Write = time.Second })
