@@ -151,6 +151,9 @@ func (r *replica) store(s *storing) error {
 		if r.gone.Load() {
 			return errGone
 		}
+		if r.isInherited() { // while this waited
+			return errInherited
+		}
 		head := readHead(path)
 		if older := head.serial - v.Serial(); !s.useless && head.known && r.source.noted(head.note) && older != 0 && older < 1<<31 { // RFC 1982
 			return errOlder

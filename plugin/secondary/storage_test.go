@@ -420,6 +420,39 @@ func TestDiskDoesNotAnswer(t *testing.T) {
 	}
 }
 
+// TestInheritedWhileStored: what waits to be stored when the next configuration takes over the zone is not stored over what that
+// one has stored; should it come to nothing, it is stored then.
+func TestInheritedWhileStored(t *testing.T) {
+	dir, p := t.TempDir(), newPrimary(t)
+	p.set("example.org.", text(7, slow, "a A 192.0.2.7"))
+	s := begin(t, fmt.Sprintf("secondary example.org {\ntransfer from %s\nstorage %s\n}", p.addr, dir))
+	r := s.roster.replicas["example.org."]
+	eventually.Holds(t, "the file", func() bool { return readHead(r.path()).serial == 7 })
+	unfinished := func() int {
+		files, _ := filepath.Glob(filepath.Join(dir, unfinished))
+		return len(files)
+	}
+	r.rooms.filing.Lock()
+	p.set("example.org.", text(8, slow, "a A 192.0.2.8"))
+	r.notify(netip.MustParseAddr("127.0.0.1"))
+	eventually.Holds(t, "a file that is written", func() bool { return unfinished() == 1 })
+	r.mu.Lock()
+	r.heir = newReplica(r.name(), r.source, r.rooms)
+	r.mu.Unlock()
+	const its = "; of the next configuration\n"
+	if err := os.WriteFile(r.path(), []byte(its), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	r.rooms.filing.Unlock()
+	eventually.Holds(t, "the end of storing", func() bool { return unfinished() == 0 })
+	if got, err := os.ReadFile(r.path()); string(got) != its {
+		t.Errorf("got %s, %v", got, err)
+	}
+	r.part(true)
+	r.notify(netip.MustParseAddr("127.0.0.1"))
+	eventually.Holds(t, "the file", func() bool { return readHead(r.path()).serial == 8 })
+}
+
 // TestStoredInTheFuture: what was stored while the clock was ahead is served for the expire time from now on, not until long
 // after.
 func TestStoredInTheFuture(t *testing.T) {

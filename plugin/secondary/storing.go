@@ -1,6 +1,7 @@
 package secondary
 
 import (
+	"errors"
 	"os"
 	"sync/atomic"
 	"time"
@@ -77,6 +78,10 @@ func (r *replica) await() bool {
 
 // stored takes in what became of what was being stored.
 func (r *replica) stored(err error) {
+	if errors.Is(err, errInherited) { // should nobody take its place after all, it is stored with the next look
+		r.unstored, r.storing = true, nil
+		return
+	}
 	if err != nil {
 		r.unstored = true
 	} else if s := r.storing; s.anew {
