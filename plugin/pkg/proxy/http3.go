@@ -18,7 +18,8 @@ func (p *Proxy) http3Client(cfg *tls.Config) *http.Client {
 	if cfg.ServerName == "" { // nobody verifies it
 		cfg.ServerName, _, _ = net.SplitHostPort(p.hostPort)
 	}
-	return &http.Client{Transport: streamTransport{&http3Transport{pool: &p.engine.quic, cfg: cfg}, &p.clients}}
+	t := streamTransport{&http3Transport{pool: &p.engine.quic, cfg: cfg}, &p.clients}
+	return &http.Client{Transport: t, CheckRedirect: onlyHTTPS}
 }
 
 // dialHTTP opens a connection with settings of the HTTP client.

@@ -45,6 +45,7 @@ type http3Dial struct {
 func (t *http3Transport) RoundTrip(r *http.Request) (*http.Response, error) {
 	ctx := r.Context()
 	trace := httptrace.ContextClientTrace(ctx)
+	its, _ := ctx.Value(turnKey{}).(*takenTurn)
 	for again := false; ; again = true {
 		c, open, err := t.get(ctx)
 		if err != nil {
@@ -53,15 +54,14 @@ func (t *http3Transport) RoundTrip(r *http.Request) (*http.Response, error) {
 		if trace != nil && trace.GotConn != nil {
 			trace.GotConn(httptrace.GotConnInfo{Conn: localConn{local: c.local}, Reused: open})
 		}
-		sent := false
-		resp, err := c.RoundTrip(r.WithContext(httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{WroteHeaders: func() { sent = true }})))
+		resp, err := c.RoundTrip(r)
 		if err == nil {
 			resp.Body = &http3Body{resp.Body, t, c}
 			return resp, nil
 		}
 		over := ctx.Err() != nil
-		t.put(c, !over && !sent)
-		if over || sent || again || !open {
+		t.put(c, !over) // streams may be all that does not work any more, or is refused, of a connection
+		if over || its == nil || its.wrote || again || !open {
 			return nil, err
 		}
 	}

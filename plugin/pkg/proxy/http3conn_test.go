@@ -40,6 +40,13 @@ func (o *openConns) count() (n int) {
 	return n
 }
 
+// opened is how many there have been.
+func (o *openConns) opened() int {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return len(o.all)
+}
+
 // last is the latest one.
 func (o *openConns) last() *quic.Conn {
 	o.mu.Lock()
@@ -143,6 +150,51 @@ func TestDoH3StopCloses(t *testing.T) {
 	}
 	p.Stop()
 	eventually.Holds(t, "none is open", func() bool { return conns.count() == 0 })
+}
+
+// A connection whose streams fail, though it stays open, has no more requests: the next ones go out on another one. Those
+// that are refused do so themselves.
+func TestDoH3StreamsFail(t *testing.T) {
+	for code, fails := range map[http3.ErrCode]int{http3.ErrCodeRequestRejected: 0, http3.ErrCodeInternalError: 1} {
+		var conns openConns
+		var arrived atomic.Int64
+		p := http3Upstream(t, nil, conns.add, func(w http.ResponseWriter, r *http.Request) {
+			if arrived.Add(1) > 1 && conns.opened() == 1 {
+				s := w.(http3.HTTPStreamer).HTTPStream()
+				s.CancelRead(quic.StreamErrorCode(code))
+				s.CancelWrite(quic.StreamErrorCode(code))
+				return
+			}
+			answerHTTP(w, r)
+		})
+		failed := 0
+		for range 4 {
+			if _, err := ask(p, "www.example.org.", Options{}); err != nil {
+				failed++
+			}
+		}
+		if n := arrived.Load(); failed != fails || n > 6 {
+			t.Errorf("%v: %d failed, with %d requests", code, failed, n)
+		}
+		eventually.Holds(t, "the first one is closed", func() bool { return conns.count() == 1 && conns.last().Context().Err() == nil })
+	}
+}
+
+// A redirect to what is not HTTPS is not followed, though the request would go out on the same connection.
+func TestDoH3RedirectsStayHTTPS(t *testing.T) {
+	for scheme, follows := range map[string]bool{"https": true, "http": false} {
+		var arrived atomic.Int64
+		p := http3Upstream(t, nil, func(*quic.Conn) {}, func(w http.ResponseWriter, r *http.Request) {
+			if arrived.Add(1) == 1 {
+				http.Redirect(w, r, scheme+"://"+r.Host+r.URL.Path, http.StatusTemporaryRedirect)
+				return
+			}
+			answerHTTP(w, r)
+		})
+		if _, err := ask(p, "www.example.org.", Options{}); (err == nil) != follows || (arrived.Load() == 2) != follows {
+			t.Errorf("%s: %d requests, %v", scheme, arrived.Load(), err)
+		}
+	}
 }
 
 // An upstream whose certificate is not verified is told its name all the same.

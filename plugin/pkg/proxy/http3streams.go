@@ -35,6 +35,7 @@ func (t streamTransport) RoundTrip(r *http.Request) (*http.Response, error) {
 	if !ok {
 		return t.under.RoundTrip(r)
 	}
+	its.wrote = false
 	ctx, cancel := context.WithCancelCause(r.Context()) // its parent ends with the query
 	w := &streamWait{of: t.of, c: its.c}
 	w.late = time.AfterFunc(time.Hour, func() {
@@ -45,6 +46,7 @@ func (t streamTransport) RoundTrip(r *http.Request) (*http.Response, error) {
 	ctx = httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{
 		GotConn: func(httptrace.GotConnInfo) { w.begin() },
 		WroteHeaders: func() {
+			its.wrote = true
 			if w.over() {
 				its.sent()
 			}
