@@ -134,7 +134,7 @@ type takenTurn struct {
 	opens *opening    // of the connection, which the request does; nil if it is to find one
 	sent  func()      // is to be called when it has all that it needs to be sent
 	had   atomic.Bool // a connection, which may not have taken it
-	wrote bool        // its header; over HTTP/3, by who makes it
+	wrote bool        // its header was written; over HTTP/3 only
 }
 
 // mayDial reports whether a connection may be opened for a request, whose context it is. Where the connections
