@@ -1,7 +1,6 @@
 package dnsserver
 
 import (
-	"context"
 	"crypto/tls"
 	"net/http"
 	"time"
@@ -56,9 +55,6 @@ type (
 	// led to a block.
 	MetadataCollector = chain.Collector
 )
-
-// Inner reports whether the query of ctx is a question of a plugin's own (package upstream), and not one of a client.
-func Inner(ctx context.Context) bool { return plugin.Inner(ctx) }
 
 // Config is what one key of a server block configures: a zone at a port. The keys
 // of a block share the settings that its directives make.

@@ -103,9 +103,6 @@ type Limits struct {
 	InFlightBytes *int // replies that clients have not taken
 }
 
-// MemoryLimit is the bytes of memory that the process may use. See memory.Limit.
-func MemoryLimit() int64 { return memory.Limit() }
-
 // limits are the limits of one listener as they are in force, and those of the process; 0 is none.
 type limits struct {
 	service.Limits
