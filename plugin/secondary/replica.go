@@ -134,7 +134,7 @@ func (r *replica) run(ctx context.Context, takesOver bool) {
 			if listens = nil; r.held {
 				r.keep(false)
 			}
-		case err := <-r.isStored():
+		case err := <-r.outcome():
 			r.goOn(err)
 		case <-leap:
 			leap = r.rooms.leap()

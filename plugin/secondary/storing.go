@@ -91,8 +91,8 @@ func (r *replica) stored(err error) {
 	r.tell(err)
 }
 
-// isStored has what becomes of what is being stored; nil if nothing is.
-func (r *replica) isStored() <-chan error {
+// outcome has what becomes of what is being stored; nil if nothing is.
+func (r *replica) outcome() <-chan error {
 	if r.storing == nil {
 		return nil
 	}

@@ -67,10 +67,11 @@ func endedByPeer(err error) bool {
 // ended reports whether err, of a request of c that was sent as s tells, is the end of its connection, which is none of
 // the request's own. Over HTTP/3 it may be at first.
 func (p *Proxy) ended(c *httpClient, s *sending, err error, first bool) bool {
+	known := s.reused.Load() || p.clients.answers(c)
 	if p.protocol == transport.HTTPS3 {
-		return closedHTTP(err) && (first || s.reused.Load() || p.clients.answers(c))
+		return closedHTTP(err) && (known || first)
 	}
-	return endedByPeer(err) && (s.reused.Load() || p.clients.answers(c))
+	return endedByPeer(err) && known
 }
 
 // answers reports whether requests of c were answered. If so, the end of a connection that was opened for one is most

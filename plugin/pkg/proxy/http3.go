@@ -1,13 +1,11 @@
 package proxy
 
 import (
-	"context"
 	"crypto/tls"
 	"errors"
 	"net"
 	"net/http"
 
-	"github.com/quic-go/quic-go"
 	"github.com/quic-go/quic-go/http3"
 )
 
@@ -20,11 +18,6 @@ func (p *Proxy) http3Client(cfg *tls.Config) *http.Client {
 	}
 	t := streamTransport{&http3Transport{pool: &p.engine.quic, cfg: cfg}, &p.clients}
 	return &http.Client{Transport: t, CheckRedirect: onlyHTTPS}
-}
-
-// dialHTTP opens a connection with settings of the HTTP client.
-func (q *quicPool) dialHTTP(ctx context.Context, cfg *tls.Config) (*quic.Conn, error) {
-	return q.connect(ctx, cfg, 0) // HTTP/3 has three
 }
 
 // closedHTTP reports whether err is the end of an HTTP/3 connection that the upstream brought about without a

@@ -9,6 +9,7 @@ import (
 	"net/http/httptrace"
 	"sync"
 
+	"github.com/quic-go/quic-go"
 	"github.com/quic-go/quic-go/http3"
 )
 
@@ -104,7 +105,7 @@ func (t *http3Transport) leave(d *http3Dial) {
 
 // dial opens a connection for those who wait for d.
 func (t *http3Transport) dial(d *http3Dial) {
-	conn, err := t.pool.dialHTTP(t.pool.engine.ctx, t.cfg)
+	conn, err := t.pool.connect(t.pool.engine.ctx, t.cfg, 0) // HTTP/3 has three streams of the upstream's own
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	defer close(d.done)
@@ -143,7 +144,7 @@ func (t *http3Transport) CloseIdleConnections() {
 }
 
 // noHTTPError is the code of an end without a complaint (RFC 9114 §8.1).
-const noHTTPError = 0x100
+const noHTTPError = quic.ApplicationErrorCode(http3.ErrCodeNoError)
 
 // http3Body is the body of a response, whose connection has one user less when it is closed.
 type http3Body struct {

@@ -18,16 +18,15 @@ var errNoStream = errors.New("doh: no stream of the connection is free")
 
 // streamTransport gives up a request that waits for a stream so long that queries begin to give way to others.
 type streamTransport struct {
-	under http.RoundTripper
-	of    *httpClients
+	under interface {
+		http.RoundTripper
+		CloseIdleConnections()
+	}
+	of *httpClients
 }
 
 // CloseIdleConnections is for http.Client.
-func (t streamTransport) CloseIdleConnections() {
-	if c, ok := t.under.(*http3Transport); ok {
-		c.CloseIdleConnections()
-	}
-}
+func (t streamTransport) CloseIdleConnections() { t.under.CloseIdleConnections() }
 
 // RoundTrip implements http.RoundTripper.
 func (t streamTransport) RoundTrip(r *http.Request) (*http.Response, error) {
