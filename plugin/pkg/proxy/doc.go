@@ -27,7 +27,7 @@
 //     unsent.go and together.go (a batch leaves at once); socket.go, socketio_linux.go and socket_moves_linux.go
 //     are what the system does.
 //   - TCP and TLS: stream.go, streamconn.go (one connection), records.go (how it is written to), mute.go (servers
-//     that answer once on a connection).
+//     that answer once on a connection). link.go is what connections have in common.
 //   - HTTPS: https.go, httpclients.go, opening.go (one handshake for all), again.go (requests that were not taken).
 //     HTTP/3: http3.go, http3conn.go (its connection), http3streams.go. QUIC: quic.go, quicstreams.go, quicsocket.go,
 //     quicsession.go. All by workers.go.

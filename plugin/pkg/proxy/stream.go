@@ -46,7 +46,7 @@ func (e *engine) askStream(x *Exchange, since int64) {
 		pool.conns = append(pool.conns, c)
 		e.remember(x.To)
 		e.keepHouse(now)
-		e.running.Go(c.run)
+		e.running.Go(func() { c.run(c) })
 		e.proxy.counts.miss(e.proxy.streamKind())
 	} else {
 		e.proxy.counts.hits.get(e.proxy.streamKind()).Inc()

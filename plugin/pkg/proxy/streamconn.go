@@ -2,38 +2,26 @@ package proxy
 
 import (
 	"bufio"
-	"context"
 	"encoding/binary"
 	"errors"
 	"io"
 	"net"
 	"net/netip"
-	"os"
-	"time"
 
 	"github.com/coredns/coredns/plugin/pkg/eventloop"
 	"github.com/coredns/coredns/plugin/pkg/nonblock"
 )
 
-// writeTimeout is how long the system may take no more of what is written.
-const writeTimeout = 2 * time.Second
-
-// streamConn is one connection, and the carrier of what is under way on it. Its reader, which also
-// dials and closes, is one goroutine, its writer another.
+// streamConn is one connection of TCP or TLS, and the carrier of what is under way on it.
 type streamConn struct {
-	engine *engine
-	pool   *streamPool
-	to     *Peer      // nil if it is the upstream
-	from   netip.Addr // with to
-	began  int64
-	ctx    context.Context // ends with doom
-	cancel context.CancelFunc
-	wake   chan struct{} // the writer has something to do
+	link
+	pool  *streamPool
+	to    *Peer      // nil if it is the upstream
+	from  netip.Addr // with to
+	began int64
 
 	// Guarded by the engine's lock.
 	pending  idTable
-	out      []byte   // frames that are not written yet
-	conn     net.Conn // set with open
 	local    net.Addr
 	open     bool // dialled, and not lost
 	retired  bool // takes no more queries
@@ -41,92 +29,29 @@ type streamConn struct {
 	answered int   // queries
 	used     int64 // when the last exchange ended
 	heard    int64 // when something came in
-	writeErr error // why the writer ended
 }
 
 func newStreamConn(e *engine, now int64) *streamConn {
-	c := &streamConn{engine: e, pool: &e.streams, began: now, used: now, wake: make(chan struct{}, 1)}
-	c.ctx, c.cancel = context.WithCancel(context.Background())
-	return c
+	return &streamConn{link: newLink(e), pool: &e.streams, began: now, used: now}
 }
 
-// run dials, and reads until the connection's end.
-func (c *streamConn) run() {
-	defer c.cancel()
-	conn, err := c.dial()
-	if err != nil {
-		c.lost(err)
-		return
-	}
-	writer := c.opened(conn)
-	err = c.read(conn)
-	c.cancel() // ends the writer
-	conn.SetWriteDeadline(past)
-	<-writer
-	c.lost(err)
-	conn.Close()
-}
-
-// opened starts the writer, with what was asked during the dialling; its end closes the channel.
-func (c *streamConn) opened(conn net.Conn) <-chan struct{} {
+// opened has what was asked during the dialling written. The time for the replies begins now.
+func (c *streamConn) opened(conn net.Conn) {
 	e := c.engine
-	done := make(chan struct{})
 	e.mu.Lock()
 	now := e.now()
-	c.conn, c.local, c.open, c.used, c.heard = conn, conn.LocalAddr(), true, now, now
+	c.local, c.open, c.used, c.heard = conn.LocalAddr(), true, now, now
 	c.silence.Heard(now)
-	for _, x := range c.pending.all() { // the time for the reply begins now
+	for _, x := range c.pending.all() {
 		x.Local = c.local
 		e.schedule(x, now)
 	}
-	if c.ctx.Err() != nil { // doomed during the dialling
-		conn.SetReadDeadline(past)
-	}
 	c.flush()
 	e.unlock()
-	go func() {
-		defer close(done)
-		c.write(conn)
-	}()
-	return done
 }
 
-// flush makes the writer write. mu is held.
-func (c *streamConn) flush() {
-	select {
-	case c.wake <- struct{}{}:
-	default:
-	}
-}
-
-// write writes what is asked, as much as there is at a time, until an error or the connection's end.
-func (c *streamConn) write(conn net.Conn) {
-	var buf []byte
-	for {
-		select {
-		case <-c.wake:
-		case <-c.ctx.Done():
-			return
-		}
-		c.engine.mu.Lock()
-		buf, c.out = c.out, buf[:0]
-		c.engine.unlock()
-		if len(buf) == 0 {
-			continue
-		}
-		conn.SetWriteDeadline(time.Now().Add(writeTimeout))
-		if err := writeFrames(conn, buf); err != nil {
-			c.engine.mu.Lock()
-			c.writeErr = err
-			c.engine.unlock()
-			conn.SetReadDeadline(past) // ends the reader
-			return
-		}
-		if cap(buf) > maxDatagram {
-			buf = nil
-		}
-	}
-}
+// write implements linked.
+func (c *streamConn) write(conn net.Conn, p []byte) error { return writeFrames(conn, p) }
 
 // read hands replies to their owners until an error.
 func (c *streamConn) read(conn net.Conn) error {
@@ -213,9 +138,6 @@ func (c *streamConn) lost(err error) {
 	defer e.ending.enter().Done()
 	e.mu.Lock()
 	now := e.now()
-	if c.writeErr != nil && errors.Is(err, os.ErrDeadlineExceeded) { // the writer ended the reader
-		err = c.writeErr
-	}
 	byPeer := c.open && closedByPeer(err)
 	c.pool.remove(c)
 	others := !c.open && c.ctx.Err() == nil && refusal(err) && c.pool.refused(now)
@@ -295,17 +217,3 @@ func (c *streamConn) doom() {
 	c.pool.remove(c)
 	c.engine.doomed = append(c.engine.doomed, c)
 }
-
-// close makes the reader end, which closes the connection. mu is not held.
-func (c *streamConn) close() {
-	c.cancel()
-	c.engine.mu.Lock()
-	conn := c.conn
-	c.engine.mu.Unlock()
-	if conn != nil {
-		conn.SetReadDeadline(past)
-	}
-}
-
-// past is a deadline that is over.
-var past = time.Unix(1, 0)
