@@ -1,9 +1,10 @@
 // Package proxy asks upstreams: one client for DNS over UDP, TCP, TLS (RFC 7858), HTTPS (RFC 8484), HTTP/3 and QUIC
 // (RFC 9250).
 //
-//	                 ┌─▶ udp.go     many sockets: a random id for each query, a random port for each batch
-//	Proxy.Begin ─────┼─▶ stream.go  few connections, many queries on each      ──▶ Ender.EndExchange, once
-//	  Exchange       └─▶ workers.go goroutines that wait for a library: https.go, http3.go, quic.go
+//	                 ┌─▶ udp.go      many sockets: a random id for each query, a random port for each batch
+//	Proxy.Begin ─────┼─▶ stream.go   few connections of TCP or TLS, many queries on each ──▶ Ender.EndExchange, once
+//	  Exchange       ├─▶ httppool.go connections of HTTPS: one with many queries, or many with one each
+//	                 └─▶ workers.go  goroutines that wait for a library: http3.go, quic.go
 //	                        │
 //	engine.go: one lock, what is under way (idtable.go), when it is late (wheel.go)
 //	reply.go:  pure: is this a reply, and to this query? cookie.go and lettercase.go: what else it must repeat
@@ -13,7 +14,7 @@
 // A Proxy is one upstream. Its heart is asynchronous: Begin sends and returns, and the reply's octets are told to
 // the exchange's owner. Connect is Begin and a wait, on messages. No goroutine is started per query. Replies over
 // UDP are read by the loop that served the query, if it watches for others (eventloop.Watcher), else by one reader for
-// all sockets; only HTTP and QUIC, which other people's code speaks, have a goroutine for each query under way.
+// all sockets; only QUIC, which other people's code speaks, has a goroutine for each query under way.
 //
 // health.go decides whether an upstream is down: an error alone says little, so it makes the prober ask until it
 // has an answer. Any reply to a query says that the upstream is well.
@@ -27,10 +28,12 @@
 //     unsent.go and together.go (a batch leaves at once); socket.go, socketio_linux.go and socket_moves_linux.go
 //     are what the system does.
 //   - TCP and TLS: stream.go, streamconn.go (one connection), records.go (how it is written to), mute.go (servers
-//     that answer once on a connection). link.go is what connections have in common.
-//   - HTTPS: https.go, httpclients.go, opening.go (one handshake for all), again.go (requests that were not taken).
-//     HTTP/3: http3.go, http3conn.go (its connection), http3streams.go. QUIC: quic.go, quicstreams.go, quicsocket.go,
-//     quicsession.go. All by workers.go.
+//     that answer once on a connection). link.go is what these connections and those of HTTPS have in common.
+//   - HTTPS: https.go (requests and responses), httppool.go, httpconn.go (one connection), http1.go, http2.go and
+//     http2frames.go (what is sent and what comes), httplibrary.go (clients of net/http).
+//     HTTP/3: http3.go, http3clients.go, http3conn.go (a client's connection), http3opening.go (one handshake for
+//     all), http3again.go (requests that are made again), http3streams.go. QUIC: quic.go, quicstreams.go,
+//     quicsocket.go, quicsession.go. All of these by workers.go.
 //   - replies: reply.go, rdata.go (are its records whole?), bare.go (a header alone), hop.go; errors.go when there
 //     is none.
 //   - health.go and prober.go: is the upstream well? metrics.go: what is counted.

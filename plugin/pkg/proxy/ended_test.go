@@ -7,9 +7,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"strings"
-	"sync"
 	"sync/atomic"
-	"syscall"
 	"testing"
 	"time"
 
@@ -97,67 +95,4 @@ func TestQueryThatEndsConnections(t *testing.T) {
 			t.Errorf("%d: %d connections, %v", i, u.conns.Load(), err)
 		}
 	}
-}
-
-// brokenConn fails writes once it is broken, and has reads wait.
-type brokenConn struct {
-	net.Conn
-	broken *atomic.Bool
-}
-
-func (c brokenConn) Write(b []byte) (int, error) {
-	if c.broken.Load() {
-		return 0, &net.OpError{Op: "write", Net: "tcp", Err: syscall.EPIPE}
-	}
-	return c.Conn.Write(b)
-}
-
-// Where one request cannot be written any more, the others on its connection have an error of the library's own, and are
-// made again, too.
-func TestOneRequestCannotBeWritten(t *testing.T) {
-	var asked atomic.Int64
-	arrived, over := make(chan struct{}), make(chan struct{})
-	p := httpsUpstream(t, func(w http.ResponseWriter, r *http.Request) {
-		q := queryOf(r)
-		if asked.Add(1) == 2 {
-			close(arrived)
-			select {
-			case <-r.Context().Done():
-			case <-over:
-			}
-			return
-		}
-		w.Header().Set("Content-Type", "application/dns-message")
-		w.Write(replyTo(q))
-	})
-	var first atomic.Bool
-	broken := new(atomic.Bool)
-	d := net.Dialer{}
-	p.SetHTTPClient(&http.Client{Transport: &http.Transport{
-		TLSClientConfig: p.transport.GetTLSConfig(), ForceAttemptHTTP2: true,
-		DialContext: func(ctx context.Context, network, addr string) (net.Conn, error) {
-			c, err := d.DialContext(ctx, network, addr)
-			if err == nil && first.CompareAndSwap(false, true) {
-				return brokenConn{c, broken}, nil
-			}
-			return c, err
-		},
-	}})
-	defer close(over)
-	patient(p)
-	if _, err := ask(p, "www.example.org.", Options{}); err != nil {
-		t.Fatal(err)
-	}
-	var asking sync.WaitGroup
-	asking.Go(func() {
-		if _, err := ask(p, "www.example.org.", Options{}); err != nil {
-			t.Errorf("the one that waits: %v", err)
-		}
-	})
-	<-arrived
-	broken.Store(true)
-	if _, err := ask(p, "www.example.org.", Options{}); err != nil {
-		t.Errorf("the one that is not written: %v", err)
-	}
-	asking.Wait()
 }

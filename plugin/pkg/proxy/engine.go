@@ -38,6 +38,7 @@ type engine struct {
 	spares   spares // has a lock of its own
 	streams  streamPool
 	peers    map[*Peer]struct{} // those with connections
+	https    httpPool
 	workers  workerPool
 	quic     quicPool
 	random   *rand.ChaCha8
@@ -59,7 +60,7 @@ func (e *engine) init(p *Proxy) {
 	e.wakeAt, e.reapAt, e.catchUp = never, never, catchUp
 	e.random = rand.NewChaCha8(seed)
 	e.udp.make = newSockets
-	e.quic.engine = e
+	e.quic.engine, e.https.engine, e.https.again = e, e, never
 }
 
 // epoch is when the time of all engines begins, which is told in nanoseconds.
@@ -217,7 +218,10 @@ func (e *engine) clock() {
 		if now >= e.reapAt {
 			e.reap(now)
 		}
-		e.wakeAt = e.reapAt
+		if now >= e.https.again {
+			e.https.dispatch(now)
+		}
+		e.wakeAt = min(e.reapAt, e.https.again)
 		if tick, ok := e.wheel.next(); ok {
 			e.wakeAt = min(e.wakeAt, timeOf(tick))
 		}
@@ -260,11 +264,12 @@ func (e *engine) reap(now int64) {
 	conf := e.proxy.transport.conf.Load()
 	e.udp.reap(e, conf, now)
 	e.pools(func(p *streamPool) { p.reap(e, conf, now) })
+	e.https.reap(conf, now)
 	for _, s := range e.spares.reap(now - spareTime) {
 		e.doomed = append(e.doomed, unused{s})
 	}
 	e.reapAt = never
-	if e.spares.count()+e.udp.n+len(e.streams.conns)+len(e.peers) > 0 {
+	if e.spares.count()+e.udp.n+len(e.streams.conns)+len(e.peers)+len(e.https.conns) > 0 {
 		e.reapAt = now + conf.reapEvery()
 	}
 }
@@ -283,6 +288,7 @@ func (e *engine) stop() {
 	e.quit(errStopped)
 	failures := e.udp.stop(e)
 	e.pools(func(p *streamPool) { failures = append(failures, p.stop(e)...) })
+	failures = append(failures, e.https.stop()...)
 	for _, s := range e.spares.stop() {
 		e.doomed = append(e.doomed, unused{s})
 	}

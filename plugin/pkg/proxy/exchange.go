@@ -46,6 +46,8 @@ type Exchange struct {
 	Doubted int
 	Folded  bool // one of these had other letters
 
+	check bool // it asks whether the upstream is well: any reply will do, and is none that is counted
+
 	// The rest belongs to the engine, and is guarded by its lock while the exchange is under way.
 	proxy      *Proxy  // that was asked; set by Begin
 	engine     *engine // that carries it; set by Begin
@@ -53,11 +55,14 @@ type Exchange struct {
 	id         uint16
 	batch      uint32 // of queries that went together with it over UDP; 0 if it went alone
 	retries    uint8
-	nearMisses uint8 // datagrams with a wrong id that came to the port of x alone
-	reused     bool  // the connection was open before
-	begun      int64 // in the engine's time
-	since      int64 // what Since says
-	sent       int64 // when a carrier took it, or was opened for it
+	fresh      int64        // it goes out on a connection of HTTP that began later
+	returned   uint8        // by connections of HTTP that did not take it
+	stream     *http2Stream // that it has there; nil if none
+	nearMisses uint8        // datagrams with a wrong id that came to the port of x alone
+	reused     bool         // the connection was open before
+	begun      int64        // in the engine's time
+	since      int64        // what Since says
+	sent       int64        // when a carrier took it, or was opened for it
 	deadline   int64
 	chained    *Exchange // in an idTable
 	links                // in the wheel
@@ -104,6 +109,7 @@ func (p *Proxy) BeginIn(x *Exchange, loop *eventloop.Loop) {
 	e := p.engineOf(x)
 	x.proxy, x.engine = p, e
 	x.Reply, x.Facts, x.Err, x.Local, x.Proto, x.RTT, x.Loop = nil, Facts{}, nil, nil, "", 0, nil
+	x.fresh, x.returned, x.stream = 0, 0, nil
 	x.on, x.batch, x.retries, x.reused, x.links, x.chained, x.cancel = nil, 0, 0, false, links{}, nil, nil
 	if x.Timeout == 0 {
 		x.Timeout = time.Duration(p.readTimeout.Load())
@@ -130,7 +136,13 @@ func (p *Proxy) BeginIn(x *Exchange, loop *eventloop.Loop) {
 		} else {
 			e.askUDP(x, loop, x.begun)
 		}
-	case transport.HTTPS, transport.HTTPS3, transport.QUIC:
+	case transport.HTTPS:
+		if p.byLibrary() {
+			e.askByWorker(x)
+		} else {
+			e.askHTTP(x)
+		}
+	case transport.HTTPS3, transport.QUIC:
 		e.askByWorker(x)
 	default:
 		e.end(x, errors.New("transport "+p.protocol+" not supported to proxy"))

@@ -62,8 +62,8 @@ var turn atomic.Int64
 func init() { eventloop.OnCrowd(giver) }
 
 // giver is an eventloop.Giver. Its exchanges are those of all Proxies that say GivesWay with a place that is wanted,
-// and whose query has waited for 200 ms, or for twice as long as replies usually take. Those over HTTPS and QUIC are
-// not among them: they are fewer, and give way among themselves.
+// and whose query has waited for 200 ms, or for twice as long as replies usually take. Those over HTTP/3 and
+// QUIC are not among them: they are fewer, and give way among themselves.
 func giver(wanted eventloop.Place) (time.Time, func() bool) {
 	with, since := oldest(wanted, int64(time.Since(epoch)), nil)
 	if with == nil {
@@ -124,8 +124,11 @@ func (e *engine) giveWay(wanted eventloop.Place, now int64, fits func(*Exchange)
 	e.mu.Lock()
 	x := e.givers.oldest(wanted, now-int64(e.usual.Patience()), fits)
 	if x != nil {
-		if c, ok := x.on.(*streamConn); ok {
-			c.late(x) // if nothing came for so long, it takes no more
+		switch c := x.on.(type) { // if nothing came for so long, it takes no more
+		case *streamConn:
+			c.late(x)
+		case *httpConn:
+			c.late(x)
 		}
 		e.take(x, e.now())
 	}

@@ -203,7 +203,7 @@ func TestOneOfThousandsGivesWay(t *testing.T) {
 	}
 }
 
-// Where all workers wait for an upstream of HTTPS, the job that has waited longest gives way, whoever asked it.
+// Where all workers wait for an upstream, the job that has waited longest gives way, whoever asked it.
 func TestJobsGiveWay(t *testing.T) {
 	allGiveWay(t)
 	held := make(chan struct{})
@@ -224,7 +224,7 @@ func TestJobsGiveWay(t *testing.T) {
 	defer s.Close()
 	defer close(held)
 	p := proxyTo(t, strings.TrimPrefix(s.URL, "https://"), transport.HTTPS)
-	p.SetTLSConfig(s.Client().Transport.(*http.Transport).TLSClientConfig)
+	p.SetHTTPClient(s.Client())
 	p.SetReadTimeout(time.Minute)
 	var ended endings
 	var slow []*Exchange
@@ -262,7 +262,7 @@ func TestJobsGiveWay(t *testing.T) {
 // are taken than the channel has room for. Who asked waited for ever once, with the engine's lock.
 func TestJobsThatWaitHaveABound(t *testing.T) {
 	allGiveWay(t)
-	p := proxyTo(t, "127.0.0.1:1", transport.HTTPS)
+	p := proxyTo(t, "127.0.0.1:1", transport.HTTPS3)
 	e := &p.engine
 	e.mu.Lock()
 	e.workers.workers, e.workers.owed = maxWorkers, maxWorkers

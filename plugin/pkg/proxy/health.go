@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"io"
 	"net"
-	"net/http"
 	"net/netip"
 	"time"
 
@@ -175,11 +174,24 @@ func (c *checker) askCarried(ctx context.Context, p *Proxy, query []byte) error 
 	ctx, cancel := context.WithTimeout(ctx, c.readTimeout)
 	defer cancel()
 	query[0], query[1] = 0, 0
-	var buf bytes.Buffer
-	if err := p.carry(ctx, http.MethodPost, query, &buf, func(net.Addr) {}); err != nil {
-		return err
+	x := Exchange{Query: query, Timeout: c.readTimeout, check: true}
+	if p.protocol == transport.HTTPS && !p.byLibrary() {
+		k := &call{x: x, done: make(chan struct{}, 1)}
+		k.x.Owner = k
+		p.Begin(&k.x)
+		if k.wait(ctx, p); k.x.Err != nil {
+			return k.x.Err
+		}
+		x.Reply = k.reply
+	} else {
+		var buf bytes.Buffer
+		b, err := p.carry(ctx, &x, &buf, func(net.Addr) {})
+		if err != nil {
+			return err
+		}
+		x.Reply = b
 	}
-	if !replies(buf.Bytes(), query) {
+	if !replies(x.Reply, query) {
 		return ErrMismatch
 	}
 	return nil
@@ -208,6 +220,9 @@ func (p *Proxy) Healthcheck() {
 
 // succeeded notes a reply, which took so long since Begin.
 func (p *Proxy) succeeded(x *Exchange, took time.Duration) {
+	if x.check {
+		return
+	}
 	if p.fails.Load() != 0 {
 		p.fails.Store(0)
 	}

@@ -1,7 +1,6 @@
 package proxy
 
 import (
-	"crypto/tls"
 	"errors"
 	"net"
 	"net/http"
@@ -9,9 +8,10 @@ import (
 	"github.com/quic-go/quic-go/http3"
 )
 
-// http3Client is a client for DNS over HTTP/3 (RFC 8484, RFC 9114) with TLS settings cfg. It dials on the socket of
+// http3Client is a client for DNS over HTTP/3 (RFC 8484, RFC 9114) made of the TLS settings. It dials on the socket of
 // the QUIC pool.
-func (p *Proxy) http3Client(cfg *tls.Config) *http.Client {
+func (p *Proxy) http3Client() *http.Client {
+	cfg := namedTLS(p.transport.conf.Load().tls, p.hostPort).Clone()
 	cfg.NextProtos = []string{http3.NextProtoH3}
 	if cfg.ServerName == "" { // nobody verifies it
 		cfg.ServerName, _, _ = net.SplitHostPort(p.hostPort)

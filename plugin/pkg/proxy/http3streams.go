@@ -22,7 +22,7 @@ type streamTransport struct {
 		http.RoundTripper
 		CloseIdleConnections()
 	}
-	of *httpClients
+	of *http3Clients
 }
 
 // CloseIdleConnections is for http.Client.
@@ -60,8 +60,8 @@ func (t streamTransport) RoundTrip(r *http.Request) (*http.Response, error) {
 
 // streamWait is a request that waits for a stream of c.
 type streamWait struct {
-	of   *httpClients
-	c    *httpClient
+	of   *http3Clients
+	c    *http3Client
 	late *time.Timer
 	has  bool // the lock of the clients guards it
 }
@@ -93,11 +93,11 @@ func (w *streamWait) over() bool {
 // elsewhere is where a request goes that has waited for a stream of c, with one user more: to another client, where
 // fewest wait. If it has been elsewhere, or some wait everywhere, there is one client more, unless the upstream is
 // silent.
-func (h *httpClients) elsewhere(p *Proxy, c *httpClient, again bool) *httpClient {
+func (h *http3Clients) elsewhere(p *Proxy, c *http3Client, again bool) *http3Client {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	now, patience := p.engine.now(), p.engine.usual.Patience()/2 // of a silence that began no earlier than the wait
-	to, more, answers := c, len(h.live) < maxQUICLinks && h.given == nil, false
+	to, more, answers := c, len(h.live) < maxQUICLinks, false
 	for _, l := range h.live {
 		if now < l.shut { // and may be one too many
 			more = false
@@ -111,7 +111,7 @@ func (h *httpClients) elsewhere(p *Proxy, c *httpClient, again bool) *httpClient
 		}
 	}
 	if more && answers && (again || to == c || to.waiting > 0) {
-		to = &httpClient{Client: p.newHTTPClient(), born: now, heard: now}
+		to = &http3Client{Client: p.http3Client(), born: now, heard: now}
 		h.live = append(h.live, to)
 	}
 	h.join(to, now)
@@ -120,24 +120,18 @@ func (h *httpClients) elsewhere(p *Proxy, c *httpClient, again bool) *httpClient
 
 // join makes a request one of c. If c has no connection, and never had an answer, it gets no other one for a moment:
 // it may be one more than the upstream takes. h.mu is held.
-func (h *httpClients) join(c *httpClient, now int64) {
-	if c.users++; c.streams() && len(h.live) > 1 && !c.connected && c.heard == c.born {
+func (h *http3Clients) join(c *http3Client, now int64) {
+	if c.users++; len(h.live) > 1 && !c.connected && c.heard == c.born {
 		c.shut = now + int64(eventloop.LeastPatience)
 	}
 }
 
-// streams reports whether requests of c may wait for streams.
-func (c *httpClient) streams() bool {
-	_, ok := c.Transport.(streamTransport)
-	return ok
-}
-
 // surplus is another client than c, with one user more, if c never had an answer, a request of it has failed, and the
 // other one has a connection; else nil. Then c is one more than the upstream takes, and a last resort for a while.
-func (h *httpClients) surplus(c *httpClient, now int64) (other *httpClient) {
+func (h *http3Clients) surplus(c *http3Client, now int64) (other *http3Client) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if !c.streams() || c.heard > c.born {
+	if c.heard > c.born {
 		return nil
 	}
 	for _, l := range h.live {

@@ -51,9 +51,9 @@ func TestDoH3FewStreamsOfTheSilent(t *testing.T) {
 
 // A request for which no connection comes about leaves nothing behind: a timer kept each one for an hour.
 func TestDoH3RequestsWithoutConnectionAreForgotten(t *testing.T) {
-	c := &httpClient{}
+	c := &http3Client{}
 	none := &http3.Transport{Dial: func(context.Context, string, *tls.Config, *quic.Config) (*quic.Conn, error) {
-		return nil, errNoneFree
+		return nil, errStopped
 	}}
 	defer none.Close()
 	var gone atomic.Bool
@@ -66,7 +66,7 @@ func TestDoH3RequestsWithoutConnectionAreForgotten(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, err := (streamTransport{none, &httpClients{}}).RoundTrip(r); !errors.Is(err, errNoneFree) {
+		if _, err := (streamTransport{none, &http3Clients{}}).RoundTrip(r); !errors.Is(err, errStopped) {
 			t.Error(err)
 		}
 	}()

@@ -2,8 +2,8 @@ package proxy
 
 import (
 	"bytes"
+	"compress/gzip"
 	"context"
-	"crypto/tls"
 	"encoding/base64"
 	"encoding/binary"
 	"errors"
@@ -11,12 +11,9 @@ import (
 	"io"
 	"net"
 	"net/http"
-	"net/http/httptrace"
 	"strconv"
 	"strings"
-	"sync/atomic"
 
-	"github.com/coredns/coredns/plugin/pkg/doh"
 	"github.com/coredns/coredns/plugin/pkg/transport"
 	"github.com/coredns/coredns/plugin/pkg/wire"
 )
@@ -25,157 +22,100 @@ const maxHTTPSReply = 64 << 10
 
 var errTooLong = errors.New("doh: reply is longer than 64 KiB")
 
-// roundTrip asks x's query and reads the reply into buf.
-func (p *Proxy) roundTrip(ctx context.Context, x *Exchange, buf *bytes.Buffer) error {
-	x.Query[0], x.Query[1] = 0, 0 // as HTTP caches need it and QUIC demands (RFC 8484 §4.1, RFC 9250 §4.2.1)
-	err := p.carry(ctx, p.doh.Load().method, x.Query, buf, func(local net.Addr) { x.Local, x.sent = local, p.engine.now() })
-	if err != nil {
-		return err
-	}
-	b := buf.Bytes()
-	in, v := inspect(b)
-	switch {
-	case p.protocol == transport.QUIC && in.id != 0:
-		v = otherID
-	case v == bare:
-		b, v = in.completed(b, x.Query), proper
-	case v == proper && !in.answers(b, x.Query):
-		v = otherQuestion
-	}
-	if v != proper {
-		p.counts.ignored.get(v).Inc()
-		return ErrMismatch
-	}
-	x.Reply, x.Facts = b, in.Facts
-	return nil
+// httpRequest is the request for a query (RFC 8484 §4.1).
+type httpRequest struct {
+	method, host, path string
+	body               []byte // nil with GET
 }
 
-// carry asks query, whose id is 0, and reads the reply into buf. got is told when there is a connection for it.
-func (p *Proxy) carry(ctx context.Context, method string, query []byte, buf *bytes.Buffer, got func(net.Addr)) error {
-	if p.protocol == transport.QUIC {
-		return p.engine.quic.ask(ctx, query, buf, got)
+// requestFor is the request for x's query. Health checks are made with POST.
+func (p *Proxy) requestFor(x *Exchange) (r httpRequest) {
+	doh := p.doh.Load()
+	r = httpRequest{http.MethodPost, doh.host, p.path, x.Query}
+	if r.host == "" {
+		r.host = p.hostPort
 	}
-	c, s := p.clients.take(p), sending{got: got}
-	err := p.request(ctx, c, &s, method, query, buf)
-	for t := (tries{}); err != nil && ctx.Err() == nil; {
-		var other *httpClient
-		if errors.Is(err, errNoStream) {
-			other = p.clients.elsewhere(p, c, t.moved)
-			t.moved = true
-		} else if other = p.clients.surplus(c, p.engine.now()); other == nil && !t.again(ctx, p, c, &s, err) {
-			break
+	if doh.method == http.MethodGet && !x.check {
+		r.method, r.body = http.MethodGet, nil
+		r.path += "?dns=" + base64.RawURLEncoding.EncodeToString(x.Query)
+	}
+	return r
+}
+
+// httpResponse is what counts of a response.
+type httpResponse struct {
+	status                              int
+	location, mediaType, encoding, ages string
+	body                                []byte // the first octet beyond maxHTTPSReply is there, too
+}
+
+// field takes a field of the header. Of several of one name the first one counts.
+func (r *httpResponse) field(name, value string) {
+	var to *string
+	switch name {
+	case "location":
+		to = &r.location
+	case "content-type":
+		to = &r.mediaType
+	case "content-encoding":
+		to = &r.encoding
+	case "age":
+		to = &r.ages
+	default:
+		return
+	}
+	if *to == "" {
+		*to = value
+	}
+}
+
+// responseOf is r without its body.
+func responseOf(r *http.Response) *httpResponse {
+	return &httpResponse{
+		status: r.StatusCode, location: r.Header.Get("Location"), mediaType: r.Header.Get("Content-Type"),
+		encoding: r.Header.Get("Content-Encoding"), ages: r.Header.Get("Age"),
+	}
+}
+
+// redirects reports whether the request is to be made elsewhere.
+func (r *httpResponse) redirects() bool {
+	return r.status >= http.StatusMultipleChoices && r.status < http.StatusBadRequest && r.location != ""
+}
+
+// message is the message in r, which came from an upstream.
+func (r *httpResponse) message(from string) ([]byte, error) {
+	if r.status != http.StatusOK {
+		return nil, fmt.Errorf("doh: %s answered with status %d", from, r.status)
+	}
+	b := r.body
+	if r.encoding == "gzip" && len(b) <= maxHTTPSReply {
+		z, err := gzip.NewReader(bytes.NewReader(b))
+		if err == nil {
+			b, err = io.ReadAll(io.LimitReader(z, maxHTTPSReply+1))
 		}
-		if other != nil {
-			p.put(ctx, c, s.at.Swap(0), p.engine.now(), err)
-			c = other
-		}
-		buf.Reset()
-		err = p.request(ctx, c, &s, method, query, buf)
-	}
-	if err != nil && ctx.Err() == nil && s.at.Load() == 0 { // there is no connection
-		if other := p.clients.instead(c); other != nil {
-			p.put(ctx, c, 0, p.engine.now(), err)
-			c = other
-			buf.Reset()
-			err = p.request(ctx, c, &s, method, query, buf)
+		if err != nil {
+			return nil, fmt.Errorf("doh: %s: %w", from, err)
 		}
 	}
-	p.put(ctx, c, s.at.Load(), p.engine.now(), err)
-	return err
-}
-
-// sending is what is known of how a request was sent.
-type sending struct {
-	got    func(net.Addr) // is told when there is a connection
-	at     atomic.Int64   // when there was one, and a stream; 0 before
-	reused atomic.Bool    // it was open before
-}
-
-// traced is ctx for a request of t that tells s.
-func (p *Proxy) traced(ctx context.Context, t *takenTurn, s *sending) context.Context {
-	streams := t.c.streams()
-	t.sent = func() {
-		now := p.engine.now()
-		p.clients.sent(t.c, now, s.at.Swap(now) == 0)
-	}
-	return httptrace.WithClientTrace(context.WithValue(ctx, turnKey{}, t), &httptrace.ClientTrace{GotConn: func(i httptrace.GotConnInfo) {
-		t.had.Store(true)
-		p.clients.got(t.c)
-		if !streams {
-			t.sent()
-		}
-		s.reused.Store(i.Reused)
-		s.got(i.Conn.LocalAddr())
-	}, TLSHandshakeDone: func(s tls.ConnectionState, err error) {
-		p.clients.secured(t.c, s.NegotiatedProtocol, err)
-	}})
-}
-
-// request makes the request with c when it is its turn.
-func (p *Proxy) request(ctx context.Context, c *httpClient, s *sending, method string, query []byte, buf *bytes.Buffer) error {
-	o, err := p.clients.turn(ctx, p, c)
-	if err != nil {
-		return err
-	}
-	t := &takenTurn{c: c, opens: o}
-	err = c.fetch(p.traced(ctx, t, s), p, method, query, buf)
-	if errors.Is(err, errNoneFree) && t.had.Load() { // GET, which the library makes again: its connection ended
-		err = errNotTaken
-	}
-	p.clients.made(ctx, c, o, p.engine.now(), err)
-	return err
-}
-
-// fetch makes the HTTP request (RFC 8484 §4) for query and reads the response's body into buf.
-func (c *httpClient) fetch(ctx context.Context, p *Proxy, method string, query []byte, buf *bytes.Buffer) error {
-	target := "https://" + p.hostPort + p.path
-	var body io.Reader
-	if method == http.MethodGet {
-		target += "?dns=" + base64.RawURLEncoding.EncodeToString(query)
-	} else {
-		body = bytes.NewReader(bytes.Clone(query)) // a request that fails may be read still
-	}
-	req, err := http.NewRequestWithContext(ctx, method, target, body)
-	if err != nil {
-		return err
-	}
-	if host := p.doh.Load().host; host != "" {
-		req.Host = host
-	}
-	req.Header.Set("Accept", doh.MimeType)
-	req.Header.Set("Content-Type", doh.MimeType) // with GET, too, as CoreDNS 1.14.7 has it
-	req.Header["Idempotency-Key"] = nil          // for the library, which sends nothing: the request may be made again
-	resp, err := c.Do(req)
-	if err != nil {
-		return err
-	}
-	defer resp.Body.Close()
-	if resp.StatusCode != http.StatusOK {
-		io.CopyN(io.Discard, resp.Body, maxHTTPSReply) // so that the connection can be used again
-		return fmt.Errorf("doh: %s answered with status %d", p.addr, resp.StatusCode)
-	}
-	if _, err := buf.ReadFrom(io.LimitReader(resp.Body, maxHTTPSReply+1)); err != nil {
-		return err
-	}
-	if buf.Len() > min(maxHTTPSReply, wire.MaxMessage) {
-		return errTooLong
+	if len(b) > wire.MaxMessage {
+		return nil, errTooLong
 	}
 	// The page of a portal on the way, say. A reply counts, whatever it is called.
-	if what := resp.Header.Get("Content-Type"); strings.HasPrefix(what, "text/") {
-		if _, v := inspect(buf.Bytes()); v > bare {
-			return fmt.Errorf("doh: %s answered with %.60s", p.addr, what)
+	if strings.HasPrefix(r.mediaType, "text/") {
+		if _, v := inspect(b); v > bare {
+			return nil, fmt.Errorf("doh: %s answered with %.60s", from, r.mediaType)
 		}
 	}
-	if age := ageOf(resp.Header); age > 0 {
-		older(buf.Bytes(), age)
+	if age := r.age(); age > 0 {
+		older(b, age)
 	}
-	return nil
+	return b, nil
 }
 
-// ageOf is for how many seconds caches of HTTP have had a response; 0 if none says so. Of several ages the first one
-// counts (RFC 9111 §5.1), and for one that is too large the largest.
-func ageOf(h http.Header) uint32 {
-	first, _, _ := strings.Cut(h.Get("Age"), ",")
+// age is for how many seconds caches of HTTP have had r; 0 if none says so. Of several ages the first one counts
+// (RFC 9111 §5.1), and for one that is too large the largest.
+func (r *httpResponse) age() uint32 {
+	first, _, _ := strings.Cut(r.ages, ",")
 	age, _ := strconv.ParseUint(strings.TrimSpace(first), 10, 32)
 	return uint32(age)
 }
@@ -193,4 +133,49 @@ func older(b []byte, age uint32) {
 		}
 		return true
 	})
+}
+
+// accept makes b the reply to x if it is one. To a health check anything is.
+func (p *Proxy) accept(x *Exchange, b []byte) error {
+	if x.check {
+		x.Reply = b
+		return nil
+	}
+	in, v := inspect(b)
+	switch {
+	case p.protocol == transport.QUIC && in.id != 0:
+		v = otherID
+	case v == bare:
+		b, v = in.completed(b, x.Query), proper
+	case v == proper && !in.answers(b, x.Query):
+		v = otherQuestion
+	}
+	if v != proper {
+		p.counts.ignored.get(v).Inc()
+		return ErrMismatch
+	}
+	x.Reply, x.Facts = b, in.Facts
+	return nil
+}
+
+// roundTrip asks x's query by a library, and reads the reply into buf.
+func (p *Proxy) roundTrip(ctx context.Context, x *Exchange, buf *bytes.Buffer) error {
+	x.Query[0], x.Query[1] = 0, 0 // as HTTP caches need it and QUIC demands (RFC 8484 §4.1, RFC 9250 §4.2.1)
+	b, err := p.carry(ctx, x, buf, func(local net.Addr) { x.Local, x.sent = local, p.engine.now() })
+	if err != nil {
+		return err
+	}
+	return p.accept(x, b)
+}
+
+// carry asks the query of x, and returns the reply, which is in buf. got is told when there is a connection for it.
+func (p *Proxy) carry(ctx context.Context, x *Exchange, buf *bytes.Buffer, got func(net.Addr)) ([]byte, error) {
+	switch {
+	case p.protocol == transport.QUIC:
+		err := p.engine.quic.ask(ctx, x.Query, buf, got)
+		return buf.Bytes(), err
+	case p.protocol == transport.HTTPS3 && !p.web.isGiven():
+		return p.carryHTTP3(ctx, x, buf, got)
+	}
+	return p.fetch(ctx, p.web.get(p), x, buf, got)
 }

@@ -82,7 +82,7 @@ func TestDoH(t *testing.T) {
 		})
 	}
 	wg.Wait()
-	if p.newHTTPClient().Transport.(onceTransport).under.Proxy != nil {
+	if p.followingClient().Transport.(*http.Transport).Proxy != nil {
 		t.Error("queries may go through a proxy of the environment")
 	}
 	if err := p.GetHealthchecker().Check(p); err != nil {
@@ -106,7 +106,7 @@ func TestDoHErrors(t *testing.T) {
 		"a page":         {func(w http.ResponseWriter, r *http.Request) { w.Write([]byte("<html>hello")) }, "answered with text/html"},
 		"no message":     {func(w http.ResponseWriter, r *http.Request) { w.Write(make([]byte, 20)) }, ErrMismatch.Error()},
 		"other question": {func(w http.ResponseWriter, r *http.Request) { b := replyTo(queryOf(r)); b[13] ^= 1; w.Write(b) }, ErrMismatch.Error()},
-		"silence":        {func(w http.ResponseWriter, r *http.Request) { <-r.Context().Done() }, "context deadline exceeded"},
+		"silence":        {func(w http.ResponseWriter, r *http.Request) { <-r.Context().Done() }, "i/o timeout"},
 	} {
 		p := httpsUpstream(t, tc.handle)
 		if name == "silence" {
@@ -128,8 +128,10 @@ func TestDoHRedirects(t *testing.T) {
 	}))
 	t.Cleanup(clear.Close)
 	for to, good := range map[string]bool{"/else": true, doh.Path: false, clear.URL: false} {
+		var here atomic.Int64
 		p := httpsUpstream(t, func(w http.ResponseWriter, r *http.Request) {
 			if r.URL.Path == doh.Path {
+				here.Add(1)
 				http.Redirect(w, r, to, http.StatusTemporaryRedirect)
 				return
 			}
@@ -139,6 +141,14 @@ func TestDoHRedirects(t *testing.T) {
 		m, err := ask(p, "www.example.org.", Options{})
 		if (err == nil) != good || !good && !errors.Is(err, errRedirect) {
 			t.Errorf("%s: %v %v", to, m, err)
+		}
+		if !good {
+			continue
+		}
+		// From the second query on nobody else is asked first.
+		before := here.Load()
+		if _, err := ask(p, "www.example.org.", Options{}); err != nil || here.Load() != before+1 {
+			t.Errorf("%d requests, %v", here.Load()-before, err)
 		}
 	}
 	if n := inTheClear.Load(); n > 0 {

@@ -27,7 +27,9 @@ type Proxy struct {
 	readTimeout atomic.Int64
 	transport   *Transport // settings, and connections of those who dial by themselves
 	doh         atomic.Pointer[dohSettings]
-	clients     httpClients
+	web         webClient
+	redirected  atomic.Int64 // when a connection was last told of another place, in the engine's time; 0 if none was
+	clients     http3Clients
 	engine      engine
 	shares      bool                  // sockets; see shared.go
 	group       atomic.Pointer[group] // nil before the first query over UDP
@@ -123,7 +125,7 @@ func (p *Proxy) SetLocalAddress(addr net.IP) {
 func (p *Proxy) SetReadTimeout(duration time.Duration) { p.readTimeout.Store(int64(duration)) }
 
 // SetHTTPClient makes an HTTPS or HTTPS3 upstream be asked with client.
-func (p *Proxy) SetHTTPClient(client *http.Client) { p.clients.set(client) }
+func (p *Proxy) SetHTTPClient(client *http.Client) { p.web.set(client) }
 
 // SetDOHRequestOptions sets the method of requests to an HTTPS upstream, GET or POST.
 func (p *Proxy) SetDOHRequestOptions(method string) {
@@ -174,6 +176,7 @@ func (p *Proxy) Stop() {
 	p.leave()
 	p.transport.Stop()
 	p.clients.closeIdle()
+	p.web.closeIdle()
 }
 
 // secured reports whether the upstream is asked over TLS.

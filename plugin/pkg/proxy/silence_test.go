@@ -124,6 +124,9 @@ func quiet(p *Proxy) bool {
 	for _, c := range e.streams.conns {
 		note(c.silence.Longer(patience, now))
 	}
+	for _, c := range e.https.conns {
+		note(c.silence.Longer(patience, now))
+	}
 	e.mu.Unlock()
 	p.clients.mu.Lock()
 	for _, c := range p.clients.live {
@@ -283,22 +286,22 @@ func TestConnectionsThatMakeRoom(t *testing.T) {
 
 // While the second client has its connection opened, requests go on to the first one, unless that is late.
 func TestSecondHTTPClient(t *testing.T) {
-	p := proxyTo(t, "127.0.0.1:1", transport.HTTPS)
+	p := proxyTo(t, "127.0.0.1:1", transport.HTTPS3)
 	now := int64(time.Hour)
-	silent := &httpClient{users: 1, connected: true, proven: true}
+	silent := &http3Client{users: 1, connected: true, proven: true}
 	silent.silence.Ask(now - int64(time.Minute))
 	for _, tc := range []struct {
-		second httpClient
+		second http3Client
 		want   bool
 	}{
-		{httpClient{users: 0}, true},
-		{httpClient{users: 1, opening: &opening{since: now - slowDial/2}}, false},
-		{httpClient{users: 1, opening: &opening{since: now - 2*slowDial}}, true},
-		{httpClient{users: 1, opening: &opening{since: now}, connected: true}, true},
-		{httpClient{users: 1, opening: &opening{since: now}, proven: true}, true}, // it is made sure of
+		{http3Client{users: 0}, true},
+		{http3Client{users: 1, opening: &opening{since: now - slowDial/2}}, false},
+		{http3Client{users: 1, opening: &opening{since: now - 2*slowDial}}, true},
+		{http3Client{users: 1, opening: &opening{since: now}, connected: true}, true},
+		{http3Client{users: 1, opening: &opening{since: now}, proven: true}, true}, // it is made sure of
 	} {
 		p.clients.mu.Lock()
-		p.clients.live = []*httpClient{silent, &tc.second}
+		p.clients.live = []*http3Client{silent, &tc.second}
 		got := p.clients.choose(p, now)
 		p.clients.live = nil
 		p.clients.mu.Unlock()

@@ -22,7 +22,7 @@ import (
 )
 
 // authority makes certificates for 127.0.0.1 and dns.example.org.
-func authority(t *testing.T) (server *tls.Config, roots *x509.CertPool) {
+func authority(t testing.TB) (server *tls.Config, roots *x509.CertPool) {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {

@@ -1,7 +1,6 @@
 package proxy
 
 import (
-	"context"
 	"errors"
 	"net"
 	"sync"
@@ -20,11 +19,6 @@ func TestOneConnectionIsOpenedForAll(t *testing.T) {
 	askMany(t, p, 100)
 	if n := h.opened.Load(); n != 1 {
 		t.Fatalf("%d connections for those that came together", n)
-	}
-	p.clients.mu.Lock()
-	defer p.clients.mu.Unlock()
-	if p.clients.live[0].connected {
-		t.Error("the connection is relied on, though it is idle and may have been closed")
 	}
 }
 
@@ -73,30 +67,5 @@ func TestSecondConnectionAfterASecond(t *testing.T) {
 	}
 	if err := <-stuck; err != nil {
 		t.Error("who waited for the first connection does not use the second one:", err)
-	}
-}
-
-// Where each connection takes few requests, one after the other would not do for all: more are opened at one time, one
-// in a while and at most so many.
-func TestConnectionsOfFewRequestsAreOpenedTogether(t *testing.T) {
-	p := proxyTo(t, "127.0.0.1:443", transport.HTTPS)
-	over, cancel := context.WithCancel(t.Context())
-	cancel() // so that nobody waits
-	now := p.engine.now()
-	const early, late = int64(time.Hour), -int64(time.Hour)
-	for _, step := range []struct {
-		refused, dialled int64
-		more             int
-		opens            bool
-	}{
-		{0, now + late, 0, false}, {now + early, now + early, 0, false},
-		{now + early, now + late, 0, true}, {now + early, now + late, maxAtOnce, false},
-	} {
-		o := &opening{since: p.engine.now() + early, done: make(chan struct{}), more: step.more}
-		c := &httpClient{opening: o, refused: step.refused, dialled: step.dialled}
-		got, err := p.clients.turn(over, p, c)
-		if (got == o) != step.opens || (err == nil) != step.opens || step.opens && (o.more != step.more+1 || c.dialled < now) {
-			t.Errorf("%+v: %+v, %v", step, got, err)
-		}
 	}
 }
