@@ -460,6 +460,43 @@ func TestHTTP2LongQuery(t *testing.T) {
 	}
 }
 
+// A connection that takes no more has its last query answered, and the next one goes out on another one.
+func TestHTTP2LastQuery(t *testing.T) {
+	gone, release := make(chan struct{}), make(chan struct{})
+	p := http2Upstream(t, func(n int, u *http2Peer) {
+		u.WriteSettings()
+		id := u.query()
+		if n == 1 {
+			u.WriteGoAway(id, http2.ErrCodeNo, nil)
+			u.WritePing(false, [8]byte{})
+			for u.pings == 0 {
+				if other, err := u.step(); other != 0 || err != nil {
+					t.Error("another query:", other, err)
+				}
+			}
+			close(gone)
+			<-release
+		}
+		u.answer(id)
+		if u.query() != 0 && n == 1 {
+			t.Error("a query comes on a connection that takes no more")
+		}
+	})
+	last := make(chan error, 1)
+	go func() {
+		_, err := ask(p, "www.example.org.", Options{})
+		last <- err
+	}()
+	<-gone
+	if _, err := ask(p, "www.example.org.", Options{}); err != nil {
+		t.Error(err)
+	}
+	close(release)
+	if err := <-last; err != nil {
+		t.Error(err)
+	}
+}
+
 // A query that is given up is given up at the upstream, too, and its connection goes on with others.
 func TestHTTP2GivesUp(t *testing.T) {
 	came, reset := make(chan struct{}), make(chan http2.ErrCode, 1)
