@@ -42,6 +42,7 @@ type http2Stream struct {
 	x      *Exchange
 	rest   []byte // of the query, which is not sent yet
 	window int64  // octets that may be sent
+	flow   uint32 // octets of the reply that have come, with what is around them
 	final  bool   // the header has come
 	httpResponse
 }
@@ -55,8 +56,10 @@ const (
 
 	// ourStreamWindow has any reply come whole, and one octet of those that are too long.
 	ourStreamWindow = 2 * maxHTTPSReply
-	ourWindow       = 16 << 20
-	maxUnwritten    = 1 << 20 // octets of answers to pings and the like
+	// ourWindow is what may come of replies that are not whole: 256 of the longest ones.
+	ourWindow    = 256 * maxHTTPSReply
+	moreWindow   = 64 << 10 // is given back at a time
+	maxUnwritten = 1 << 20  // octets of answers to pings and the like
 )
 
 // errPesters means that an upstream asks for more than it reads.
@@ -190,6 +193,7 @@ func (h *httpVersion2) end(s *http2Stream) {
 		h.blocked = slices.DeleteFunc(h.blocked, func(b *http2Stream) bool { return b == s })
 	}
 	s.x, s.rest = nil, nil
+	h.giveBack(s.flow)
 }
 
 // reuse keeps the memory of s, which nobody looks at any more.

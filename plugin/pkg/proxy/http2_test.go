@@ -301,6 +301,13 @@ func TestHTTP2Upstreams(t *testing.T) {
 			u.answer(id)
 			u.query()
 		}, err: "FLOW_CONTROL_ERROR"},
+		"more than the window": {serve: func(_ int, u *http2Peer) {
+			u.WriteSettings()
+			id := u.query()
+			u.header(id, false, ":status", "200")
+			for u.WriteDataPadded(id, false, nil, make([]byte, 255)) == nil {
+			}
+		}, err: "FLOW_CONTROL_ERROR"},
 		"no HTTP/2": {serve: func(_ int, u *http2Peer) {
 			u.Write([]byte("HTTP/1.1 400 Bad Request\r\nContent-Length: 0\r\n\r\n"))
 			u.query()

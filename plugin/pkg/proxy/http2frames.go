@@ -21,7 +21,8 @@ type http2Reader struct {
 	status string       // of that header
 	length int          // octets of it so far
 	end    bool         // it ends the stream
-	taken  uint32       // octets of replies of which the upstream is not told yet
+	held   uint32       // octets of replies that are not whole
+	taken  uint32       // octets of others, for which the upstream may not send as many yet
 	begun  bool         // its settings have come
 }
 
@@ -177,17 +178,17 @@ func (in *http2Reader) field(f hpack.HeaderField) {
 
 // data takes a piece of a reply. mu is held.
 func (h *httpVersion2) data(s *http2Stream, f *http2.DataFrame, now int64) (got *http2Stream, failures []failure, err error) {
-	if h.in.taken += f.Length; h.in.taken > ourWindow/2 {
-		h.frames.WriteWindowUpdate(0, h.in.taken)
-		h.in.taken = 0
-		h.conn.flush()
+	if h.in.held += f.Length; h.in.held+h.in.taken > ourWindow {
+		return nil, nil, http2.ConnectionError(http2.ErrCodeFlowControl)
 	}
 	switch {
 	case s == nil:
+		h.giveBack(f.Length)
 		return nil, nil, nil
 	case !s.final:
 		return nil, nil, http2.StreamError{StreamID: s.id, Code: http2.ErrCodeProtocol}
 	}
+	s.flow += f.Length
 	s.body = append(s.body, f.Data()...)
 	if len(s.body) > maxHTTPSReply {
 		x := s.x
@@ -198,6 +199,16 @@ func (h *httpVersion2) data(s *http2Stream, f *http2.DataFrame, now int64) (got 
 		return s, nil, nil
 	}
 	return nil, nil, nil
+}
+
+// giveBack lets the upstream send so many octets more, as those are not held any more. mu is held.
+func (h *httpVersion2) giveBack(n uint32) {
+	h.in.held -= n
+	if h.in.taken += n; h.in.taken >= moreWindow {
+		h.frames.WriteWindowUpdate(0, h.in.taken)
+		h.in.taken = 0
+		h.conn.flush()
+	}
 }
 
 // wasReset is told that the upstream has given s up. mu is held.
