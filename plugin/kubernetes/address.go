@@ -58,9 +58,6 @@ func (a *answer) ends(owner []byte, n *name) result {
 	return a.any()
 }
 
-// fewEnds is up to how many addresses the answer itself is searched for each that comes.
-const fewEnds = 8
-
 // endAddresses adds the addresses of endpoints, each once. It reports whether there are endpoints, of whatever family.
 func (a *answer) endAddresses(owner []byte, e *endpoints) (exist bool) {
 	for e.next() {
@@ -72,7 +69,7 @@ func (a *answer) endAddresses(owner []byte, e *endpoints) (exist bool) {
 		if !a.w.Addr(wire.Answer, owner, a.ttl, addr) {
 			break // more than a message holds
 		}
-		if a.w.Count(wire.Answer) == fewEnds {
+		if a.w.Count(wire.Answer) == fewRecords {
 			a.manyAddresses(owner, e)
 			break
 		}
@@ -82,21 +79,25 @@ func (a *answer) endAddresses(owner []byte, e *endpoints) (exist bool) {
 
 // manyAddresses goes on where endAddresses stopped.
 func (a *answer) manyAddresses(owner []byte, e *endpoints) {
-	var met filter
-	var buf [16]byte
+	met := newIndex()
+	defer met.release()
 	for i := range a.w.Count(wire.Answer) {
-		met.meet(hashOf(a.w.RData(i)))
+		met.add(hashOf(a.w.RData(i)), i)
 	}
+	var buf [16]byte
 	for e.next() {
 		addr := e.slice.Addr(e.i)
 		if !isType(addr, a.q.Type()) {
 			continue
 		}
-		if met.meet(hashOf(octets(&buf, addr))) && a.has(addr) {
+		data := octets(&buf, addr)
+		hash := hashOf(data)
+		if met.has(hash, func(rec int) bool { return string(a.w.RData(rec)) == string(data) }) {
 			continue
 		}
 		if !a.w.Addr(wire.Answer, owner, a.ttl, addr) {
 			return
 		}
+		met.add(hash, len(a.w.Recs())-1)
 	}
 }

@@ -29,6 +29,10 @@ func (a *answer) reverse() result {
 		if len(target) <= wire.MaxName && !a.hasPTR(target) {
 			a.w.Target(wire.Answer, a.q.Name(), wire.TypePTR, a.ttl, target)
 		}
+		if a.w.Count(wire.Answer) == fewRecords {
+			a.manyOwners(&owners)
+			break
+		}
 	}
 	if a.w.Count(wire.Answer) == 0 {
 		return nxDomain
@@ -36,16 +40,47 @@ func (a *answer) reverse() result {
 	return hit
 }
 
+// manyOwners goes on where reverse stopped.
+func (a *answer) manyOwners(owners *owners) {
+	met := newIndex()
+	defer met.release()
+	var buf, room targetName
+	for i := range a.w.Count(wire.Answer) {
+		target, _ := a.targetAt(room[:0], i)
+		met.add(hashOf(target), i)
+	}
+	for labels, ok := owners.next(buf[:0]); ok; labels, ok = owners.next(buf[:0]) {
+		target := append(labels, a.primary.name...)
+		hash := hashOf(target)
+		if len(target) > wire.MaxName || met.has(hash, func(rec int) bool { return a.isPTR(rec, target) }) {
+			continue
+		}
+		if a.w.Target(wire.Answer, a.q.Name(), wire.TypePTR, a.ttl, target) {
+			met.add(hash, len(a.w.Recs())-1)
+		}
+	}
+}
+
 // hasPTR reports whether the answer has a PTR record to target already.
 func (a *answer) hasPTR(target []byte) bool {
-	for i, r := range a.w.Recs() {
-		var buf [wire.MaxName + 1]byte
-		name, ok := wire.AppendNameAt(buf[:0], a.w.Bytes(), int(r.TTL)+6)
-		if ok && i < a.w.Count(wire.Answer) && string(name) == string(target) {
+	for i := range a.w.Count(wire.Answer) {
+		if a.isPTR(i, target) {
 			return true
 		}
 	}
 	return false
+}
+
+// isPTR reports whether record i is the PTR record to target.
+func (a *answer) isPTR(i int, target []byte) bool {
+	var room targetName
+	name, ok := a.targetAt(room[:0], i)
+	return ok && string(name) == string(target)
+}
+
+// targetAt appends the target of PTR record i to b.
+func (a *answer) targetAt(b []byte, i int) ([]byte, bool) {
+	return wire.AppendNameAt(b, a.w.Bytes(), int(a.w.Recs()[i].TTL)+6)
 }
 
 // owners walks over who has an address and a name for PTR records: the service whose cluster IP it is, or else all

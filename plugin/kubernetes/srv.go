@@ -80,43 +80,44 @@ func (a *answer) endSRV(n *name, e endpoints) (exist bool) {
 
 // endTargets adds SRV records, each target and port once.
 func (a *answer) endTargets(n *name, e endpoints, weight uint16) {
-	var met filter
+	met := newIndex()
+	defer met.release()
 	var buf targetName
 	for e.next() {
 		target := a.targetOf(buf[:0], n, &e)
+		if target == nil {
+			continue
+		}
 		hash := hashOf(target)
 		ports := e.slice.Ports()
 		for i := range ports {
 			p := &ports[i]
-			if target == nil || p.Number < 0 || !n.wants(p) {
+			if p.Number < 0 || !n.wants(p) {
 				continue
 			}
-			if met.meet(hash+uint64(p.Number)) && a.hasTarget(target, p.Number) {
+			both := hash + uint64(p.Number)*hashStep
+			if met.has(both, func(rec int) bool { return a.leadsTo(rec, target, p.Number) }) {
 				continue
 			}
 			if !a.w.SRV(wire.Answer, a.q.Name(), a.ttl, 0, weight, uint16(p.Number), target) {
 				return
 			}
+			met.add(both, len(a.w.Recs())-1)
 		}
 	}
 }
 
-// hasTarget reports whether the answer has an SRV record with the target and port.
-func (a *answer) hasTarget(target []byte, port int32) bool {
-	for i := range a.w.Count(wire.Answer) {
-		b := a.w.RData(i)
-		if int32(b[4])<<8|int32(b[5]) == port && string(b[6:]) == string(target) {
-			return true
-		}
-	}
-	return false
+// leadsTo reports whether record rec is an SRV record with the target and port.
+func (a *answer) leadsTo(rec int, target []byte, port int32) bool {
+	b := a.w.RData(rec)
+	return int32(b[4])<<8|int32(b[5]) == port && string(b[6:]) == string(target)
 }
 
 // targetAddresses adds the addresses of the targets that endTargets found.
 func (a *answer) targetAddresses(n *name, e endpoints) {
-	var met filter
+	met := newIndex()
+	defer met.release()
 	var buf targetName
-	var data [16]byte
 	for e.next() {
 		if !slices.ContainsFunc(e.slice.Ports(), func(p store.Port) bool { return p.Number >= 0 && n.wants(&p) }) {
 			continue
@@ -125,29 +126,26 @@ func (a *answer) targetAddresses(n *name, e endpoints) {
 		if target == nil {
 			continue
 		}
-		if met.meet(hashOf(target)+hashOf(octets(&data, addr))) && a.hasAddress(target, addr) {
+		hash := hashBoth(target, addr)
+		if met.has(hash, func(rec int) bool { return a.standsAt(rec, target, addr) }) {
 			continue
 		}
 		if !a.w.Addr(wire.Additional, target, a.ttl, addr) {
 			return
 		}
+		met.add(hash, len(a.w.Recs())-1)
 	}
 }
 
-// hasAddress reports whether the additional section has an address of a target.
-func (a *answer) hasAddress(target []byte, addr netip.Addr) bool {
-	var buf [16]byte
-	data := octets(&buf, addr)
-	for i := a.w.Count(wire.Answer); i < len(a.w.Recs()); i++ {
-		if string(a.w.RData(i)) != string(data) {
-			continue
-		}
-		var name [wire.MaxName + 1]byte
-		if owner, ok := wire.AppendNameAt(name[:0], a.w.Bytes(), int(a.w.Recs()[i].Off)); ok && string(owner) == string(target) {
-			return true
-		}
+// standsAt reports whether record rec is that of an address of a target.
+func (a *answer) standsAt(rec int, target []byte, addr netip.Addr) bool {
+	var data [16]byte
+	if string(a.w.RData(rec)) != string(octets(&data, addr)) {
+		return false
 	}
-	return false
+	var name [wire.MaxName + 1]byte
+	owner, ok := wire.AppendNameAt(name[:0], a.w.Bytes(), int(a.w.Recs()[rec].Off))
+	return ok && string(owner) == string(target)
 }
 
 // targetOf appends the name of the endpoint at hand to b; nil if it is too long for a name, or if the endpoint has none,
