@@ -1,6 +1,9 @@
 package wire
 
-import "encoding/binary"
+import (
+	"encoding/binary"
+	"sync"
+)
 
 // compressor finds names that a message already holds (RFC 1035 §4.1.4). It is a
 // small hash table of suffixes that lives in the Reply; a new message makes it
@@ -8,13 +11,25 @@ import "encoding/binary"
 //
 // Names that were chosen to collide make it forgetful, not slow: a suffix is looked for in a few slots only, and
 // after some that have its hash without being it, in none.
+//
+// A message that would be too long is written anew with a larger table, which holds each suffix that a pointer can
+// lead to.
 type compressor struct {
 	gen    uint16
 	begun  bool  // the question's suffixes are in
 	misled uint8 // how often another name had the hash that was looked for
 	used   int
+	large  *largeTable // nil for most messages
 	slots  [compressSlots]suffix
 }
+
+// largeTable takes the place of the slots of a compressor.
+type largeTable struct {
+	gen   uint16
+	slots [largeSlots]suffix
+}
+
+var largeTables = sync.Pool{New: func() any { return new(largeTable) }}
 
 type suffix struct {
 	hash uint32
@@ -25,6 +40,9 @@ type suffix struct {
 const (
 	compressSlots = 256
 	compressFull  = 96     // more suffixes than this are not remembered
+	largeSlots    = 8192   // of a large table; what a pointer reaches holds as many labels of one octet
+	largeFull     = 6144   // more suffixes than this are not remembered there
+	smallLimit    = 1232   // a message up to this length needs no large table
 	maxProbes     = 16     // slots that are looked at for one suffix
 	maxMisled     = 64     // a message whose names have one hash that often is written without compression
 	maxPointer    = 0x3FFF // greatest offset that a pointer can hold
@@ -33,8 +51,21 @@ const (
 func (c *compressor) reset() {
 	c.gen++
 	c.used, c.begun, c.misled = 0, false, 0
+	if c.large != nil {
+		largeTables.Put(c.large)
+		c.large = nil
+	}
 	if c.gen == 0 { // each slot might look new again
 		*c = compressor{gen: 1}
+	}
+}
+
+// enlarge makes the compressor an empty one with a large table.
+func (c *compressor) enlarge() {
+	c.reset()
+	c.large = largeTables.Get().(*largeTable)
+	if c.large.gen++; c.large.gen == 0 {
+		*c.large = largeTable{gen: 1}
 	}
 }
 
@@ -93,6 +124,9 @@ func hashLabel(h uint32, b []byte) uint32 {
 }
 
 func (c *compressor) find(msg []byte, hash uint32, name []byte) (off uint16, ok bool) {
+	if c.large != nil {
+		return c.findLarge(msg, hash, name)
+	}
 	for i := range uint32(maxProbes) {
 		s := &c.slots[(hash+i)%compressSlots]
 		if s.gen != c.gen || c.misled == maxMisled {
@@ -108,7 +142,29 @@ func (c *compressor) find(msg []byte, hash uint32, name []byte) (off uint16, ok 
 	return 0, false
 }
 
+// findLarge is find in a large table.
+func (c *compressor) findLarge(msg []byte, hash uint32, name []byte) (off uint16, ok bool) {
+	t := c.large
+	for i := range uint32(maxProbes) {
+		s := &t.slots[(hash+i)%largeSlots]
+		if s.gen != t.gen || c.misled == maxMisled {
+			return 0, false
+		}
+		if s.hash == hash {
+			if nameAt(msg, int(s.off), name) {
+				return s.off, true
+			}
+			c.misled++
+		}
+	}
+	return 0, false
+}
+
 func (c *compressor) add(hash uint32, off uint16) {
+	if c.large != nil {
+		c.addLarge(hash, off)
+		return
+	}
 	if c.used == compressFull {
 		return
 	}
@@ -116,6 +172,26 @@ func (c *compressor) add(hash uint32, off uint16) {
 		if s := &c.slots[(hash+i)%compressSlots]; s.gen != c.gen {
 			*s = suffix{hash, off, c.gen}
 			c.used++
+			return
+		}
+	}
+}
+
+// addLarge is add to a large table. A suffix that is written often, as those of targets of SRV records are, is entered
+// once; and so is one of two with the same hash.
+func (c *compressor) addLarge(hash uint32, off uint16) {
+	t := c.large
+	if c.used == largeFull {
+		return
+	}
+	for i := range uint32(maxProbes) {
+		s := &t.slots[(hash+i)%largeSlots]
+		if s.gen != t.gen {
+			*s = suffix{hash, off, t.gen}
+			c.used++
+			return
+		}
+		if s.hash == hash {
 			return
 		}
 	}

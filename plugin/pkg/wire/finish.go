@@ -168,10 +168,10 @@ func (w *Reply) tighten(limit int) {
 	w.tight = true
 	plain := w.plain
 	w.save()
-	w.begunAnew()
-	for i := 0; i < len(w.spare.recs) && len(w.buf) <= limit; i++ {
-		w.again(i)
+	if w.names.reset(); limit > smallLimit {
+		w.names.enlarge()
 	}
+	w.writeSaved(nil, limit)
 	w.plain = plain
 }
 

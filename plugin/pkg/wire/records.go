@@ -41,11 +41,10 @@ func (w *Reply) open(s Section, owner []byte, typ, class uint16, ttl uint32) (of
 // without compression.
 func (w *Reply) close(off, ttlAt int, s Section, typ uint16, plain int) bool {
 	if len(w.buf) > MaxMessage {
-		w.buf = w.buf[:off]
-		if s != Additional || w.count[Answer] == 0 { // of additional records the glue of a referral is needed
-			w.flags |= FlagTC
+		if w.names.large == nil && !w.anew && !w.datagram {
+			return w.shorten(off, ttlAt, s, typ)
 		}
-		return false
+		return w.leaveOut(off, s)
 	}
 	binary.BigEndian.PutUint16(w.buf[ttlAt+4:], uint16(len(w.buf)-ttlAt-6))
 	w.recs = append(w.recs, Rec{Off: uint16(off), TTL: uint16(ttlAt), Type: typ, Sec: s})
@@ -56,6 +55,33 @@ func (w *Reply) close(off, ttlAt int, s Section, typ uint16, plain int) bool {
 	}
 	return true
 }
+
+// leaveOut takes back the record that begins at off: the message would be too long.
+func (w *Reply) leaveOut(off int, s Section) bool {
+	w.buf, w.full = w.buf[:off], true
+	if s != Additional || w.count[Answer] == 0 { // of additional records the glue of a referral is needed
+		w.flags |= FlagTC
+	}
+	return false
+}
+
+// shorten writes all names anew, as short as they can be, and then the record that begins at off once more. Sources
+// write faster and leave some names as they are, so that a message of 64 KiB may have room yet.
+func (w *Reply) shorten(off, ttlAt int, s Section, typ uint16) bool {
+	var room [MaxName + 1]byte
+	owner, _ := AppendNameAt(room[:0], w.buf, off)
+	class, ttl := binary.BigEndian.Uint16(w.buf[ttlAt-2:]), binary.BigEndian.Uint32(w.buf[ttlAt:])
+	rdata := appendRData(nil, w.buf, typ, ttlAt+6, len(w.buf))
+	w.buf = w.buf[:off]
+	w.save()
+	w.tight = true
+	w.names.enlarge()
+	w.writeSaved(nil, MaxMessage)
+	return w.Record(s, owner, typ, class, ttl, rdata)
+}
+
+// Full reports whether a record was left out since Begin, as the message would have become too long.
+func (w *Reply) Full() bool { return w.full }
 
 // Addr adds an A or an AAAA record, as the address is.
 func (w *Reply) Addr(s Section, owner []byte, ttl uint32, a netip.Addr) bool {

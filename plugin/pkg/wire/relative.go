@@ -54,7 +54,8 @@ func boundary(name []byte, cut int) bool {
 
 // Relative adds a record of class IN. data is its RDATA, in which pointer is put at each of the
 // offsets that fix lists, two octets each, big-endian; plain is the length of the RDATA without compression.
-// It reports false if the message would become longer than 65535 octets.
+// It reports false if the message would become longer than 65535 octets; records keep their places then, as further
+// pointers of the caller's may lead there. Whole finds more room.
 func (w *Reply) Relative(s Section, o Owner, typ uint16, ttl uint32, data, fix []byte, pointer uint16, plain int) bool {
 	off := len(w.buf)
 	w.buf = append(w.buf, o.Prefix...)
@@ -67,7 +68,21 @@ func (w *Reply) Relative(s Section, o Owner, typ uint16, ttl uint32, data, fix [
 	for ; len(fix) >= 2; fix = fix[2:] {
 		binary.BigEndian.PutUint16(w.buf[start+int(binary.BigEndian.Uint16(fix)):], pointer)
 	}
+	if len(w.buf) > MaxMessage {
+		return w.leaveOut(off, s)
+	}
 	return w.close(off, start-6, s, typ, o.Len+plain)
+}
+
+// Whole adds a record of class IN with its RDATA in full. The owner's pointer, if there is one, is one into the
+// question.
+func (w *Reply) Whole(s Section, o Owner, typ uint16, ttl uint32, rdata []byte) bool {
+	var room [MaxName + 1]byte
+	owner := append(room[:0], o.Prefix...)
+	if o.Pointer != 0 {
+		owner, _ = AppendNameAt(owner, w.buf, int(o.Pointer&maxPointer))
+	}
+	return w.Record(s, owner, typ, ClassIN, ttl, rdata)
 }
 
 // TargetOf adds a record of class IN whose RDATA is one name, which is written in full but for a suffix that
@@ -81,5 +96,8 @@ func (w *Reply) TargetOf(s Section, o Owner, typ uint16, ttl uint32, target []by
 	w.buf = append(w.buf, byte(typ>>8), byte(typ), 0, ClassIN, byte(ttl>>24), byte(ttl>>16), byte(ttl>>8), byte(ttl), 0, 0)
 	start := len(w.buf)
 	w.appendName(target, true, true)
+	if len(w.buf) > MaxMessage {
+		return w.leaveOut(off, s)
+	}
 	return w.close(off, start-6, s, typ, o.Len+len(target))
 }

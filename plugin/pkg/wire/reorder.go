@@ -68,25 +68,40 @@ func (w *Reply) save() {
 }
 
 // rewriteSaved makes w a message of the records of w.spare, with all names written anew.
-func (w *Reply) rewriteSaved() {
-	w.begunAnew()
-	for i := range w.spare.recs {
-		w.again(i)
-	}
-}
+func (w *Reply) rewriteSaved() { w.rewrite(nil) }
 
-// rewrite adds the records of w.spare to an empty message.
+// rewrite makes w a message of the records of w.spare in an order, nil for their own. Where that is too long, names
+// become as short as they can be.
 func (w *Reply) rewrite(order []uint16) {
-	w.begunAnew()
-	for _, at := range order {
-		w.again(int(at))
+	flags, full, large := w.flags, w.full, w.names.large != nil
+	w.names.reset()
+	if large {
+		w.names.enlarge()
 	}
+	w.full = false
+	if w.writeSaved(order, MaxMessage); w.full && !large && !w.datagram {
+		w.flags, w.full, w.tight = flags, false, true
+		w.names.enlarge()
+		w.writeSaved(order, MaxMessage)
+	}
+	w.full = w.full || full
 }
 
-// begunAnew makes w a message without records.
-func (w *Reply) begunAnew() {
+// writeSaved makes w a message of the records of w.spare in an order, nil for their own, up to the first one that goes
+// beyond limit. The caller has made the compressor empty.
+func (w *Reply) writeSaved(order []uint16, limit int) {
 	w.buf, w.recs, w.count, w.plain, w.anchored = w.buf[:w.qend], w.recs[:0], [3]uint16{}, w.qend+w.opt, false
-	w.names.reset()
+	w.anew = true
+	if order != nil {
+		for _, at := range order {
+			w.again(int(at))
+		}
+	} else {
+		for i := 0; i < len(w.spare.recs) && len(w.buf) <= limit; i++ {
+			w.again(i)
+		}
+	}
+	w.anew = false
 }
 
 // again adds record i of w.spare.

@@ -44,9 +44,11 @@ const (
 // unless the client can do without.
 type Reply struct {
 	content
-	fold  bool // see FoldOwners
-	names compressor
-	spare former // what Reorder and tighten work on
+	fold     bool // see FoldOwners
+	datagram bool // the client takes less than 64 KiB in any case
+	anew     bool // records of spare are being written
+	names    compressor
+	spare    former // what Reorder and tighten work on
 }
 
 // content is what a Reply holds, without what it takes to build one.
@@ -61,6 +63,7 @@ type content struct {
 	state            state
 	tight            bool // names are as short as they can be, and point into records that are Movable, too
 	anchored         bool // some do that, see Anchors
+	full             bool // see Full
 	nonAuthoritative bool // see SetNonAuthoritative
 
 	vouched  any    // see Vouch
@@ -90,7 +93,10 @@ func (w *Reply) FoldsOwners() bool { return w.fold }
 
 // Begin starts a message that answers q: rcode 0, no flags, q's question.
 // What w held before is gone, but for its options.
-func (w *Reply) Begin(q *Query) { w.begin(q.Name(), q.qtype, q.qclass) }
+func (w *Reply) Begin(q *Query) {
+	w.begin(q.Name(), q.qtype, q.qclass)
+	w.datagram = !q.Stream()
+}
 
 func (w *Reply) begin(name []byte, qtype, qclass uint16) {
 	var header [HeaderLen]byte
@@ -103,7 +109,7 @@ func (w *Reply) begin(name []byte, qtype, qclass uint16) {
 	w.recs = w.recs[:0]
 	w.count = [3]uint16{}
 	w.state, w.flags, w.extRcode, w.err, w.tight, w.anchored, w.nonAuthoritative = message, 0, 0, nil, false, false, false
-	w.opt, w.optFlags, w.vouched = 0, 0, nil
+	w.opt, w.optFlags, w.vouched, w.full, w.datagram = 0, 0, nil, false, false
 	w.names.reset()
 }
 

@@ -107,7 +107,11 @@ func (a *Answerer) substitute(n Node) Result {
 	if string(target) == string(a.name) {
 		return Broken
 	}
-	a.w.TargetOf(wire.Answer, a.owner(), wire.TypeCNAME, r.TTL(), target)
+	if o := a.owner(); a.whole {
+		a.w.Whole(wire.Answer, o, wire.TypeCNAME, r.TTL(), target)
+	} else {
+		a.w.TargetOf(wire.Answer, o, wire.TypeCNAME, r.TTL(), target)
+	}
 	if a.qtype == wire.TypeCNAME || a.qtype == wire.TypeANY {
 		return Hit
 	}

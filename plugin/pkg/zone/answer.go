@@ -37,6 +37,7 @@ type Answerer struct {
 	stream  bool   // the reply may have any length
 	pointer uint16 // to the origin in the message, 0 if no pointer may lead to where it stands
 	asked   bool   // it stands in the question's name as it is
+	whole   bool   // records are written with their names in full, for others to shorten: a reply that is too long else
 	alone   bool   // there is nobody to ask for what the zone does not have
 
 	name     []byte   // what is looked up now
@@ -75,6 +76,16 @@ func (a *Answerer) Release() { a.z = nil }
 // rcode, but if the result is External: then the caller adds what Target has, and calls
 // End, or, if there is nobody to ask, Alone. Nothing is allocated.
 func (a *Answerer) Answer(z *Zone, w *wire.Reply, q *wire.Query) Result {
+	a.whole = false
+	r := a.answer(z, w, q)
+	if w.Full() && a.stream {
+		a.whole = true
+		r = a.answer(z, w, q)
+	}
+	return r
+}
+
+func (a *Answerer) answer(z *Zone, w *wire.Reply, q *wire.Query) Result {
 	w.Begin(q)
 	a.z, a.w, a.qtype, a.do, a.stream = z, w, q.Type(), q.DO(), q.Stream()
 	a.pointer = w.Pointer(z.origin)

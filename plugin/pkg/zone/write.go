@@ -34,7 +34,8 @@ func (a *Answerer) nodeOwner(n Node) wire.Owner {
 // relative is a prefix and the origin as an owner. It holds until the next call.
 func (a *Answerer) relative(prefix []byte) wire.Owner {
 	o := wire.Owner{Prefix: prefix, Pointer: a.pointer, Len: len(prefix) + len(a.z.origin)}
-	if a.pointer == 0 { // the question is written in another case, and nothing can be pointed to so far
+	if a.pointer == 0 || a.whole { // the question is written in another case, and nothing can be pointed to so far
+		o.Pointer = 0
 		o.Prefix = append(append(a.ownerBuf[:0], prefix...), a.z.origin...)
 	}
 	return o
@@ -51,6 +52,15 @@ func (a *Answerer) put(s wire.Section, o wire.Owner, set RRset) {
 // putSet writes an RRset and returns its owner as further records may give it.
 func (a *Answerer) putSet(s wire.Section, o wire.Owner, set RRset) wire.Owner {
 	typ := set.Type()
+	if a.whole {
+		for r := set.Records(); len(r) > 0; r = r.Next() {
+			a.rdataBuf = r.AppendRData(a.rdataBuf[:0], a.z.origin)
+			if !a.w.Whole(s, o, typ, r.TTL(), a.rdataBuf) {
+				break
+			}
+		}
+		return o
+	}
 	again := o
 	for r := set.Records(); len(r) > 0; r = r.Next() {
 		data, fix := r.data()
@@ -80,7 +90,8 @@ func (a *Answerer) putSet(s wire.Section, o wire.Owner, set RRset) wire.Owner {
 }
 
 // pointTo makes further names point to the origin in the owner of a record, if that is the first one that they can
-// point to.
+// point to. It is the message's first record: its names stay where they are if others add records that make the message
+// too long, and names become shorter.
 func (a *Answerer) pointTo(rec wire.Rec, o wire.Owner) {
 	if a.pointer == 0 && o.Pointer == 0 {
 		a.pointer = a.originAt(int(rec.Off), o)
@@ -178,7 +189,7 @@ func (a *Answerer) addressesOf(i int, cut []byte, inside bool) {
 		return
 	}
 	owner := a.nodeOwner(n)
-	if o, ok := wire.OwnerAt(at, len(target)); ok && rec.Type == wire.TypeNS && len(owner.Prefix) > 0 {
+	if o, ok := wire.OwnerAt(at, len(target)); ok && !a.whole && rec.Type == wire.TypeNS && len(owner.Prefix) > 0 {
 		owner = o // which is in lower case, and stays where it is
 	}
 	for _, typ := range [...]uint16{wire.TypeA, wire.TypeAAAA} {
