@@ -30,7 +30,8 @@ var indexes = sync.Pool{New: func() any { return new(index) }}
 func newIndex() *index {
 	x := indexes.Get().(*index)
 	if x.gen++; x.gen == 0 { // each entry might look new again
-		*x = index{gen: 1}
+		clear(x.slots[:])
+		x.gen = 1
 	}
 	return x
 }

@@ -65,7 +65,8 @@ func (c *compressor) enlarge() {
 	c.reset()
 	c.large = largeTables.Get().(*largeTable)
 	if c.large.gen++; c.large.gen == 0 {
-		*c.large = largeTable{gen: 1}
+		clear(c.large.slots[:])
+		c.large.gen = 1
 	}
 }
 

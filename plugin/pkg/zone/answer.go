@@ -44,8 +44,10 @@ type Answerer struct {
 	names    [][]byte // what was looked up and was an alias
 	dnames   []Node   // whose DNAME records are in the answer
 	proofs   []Node   // whose NSEC or NSEC3 records go into the authority section
-	targets  []Node   // whose addresses are in the additional section
+	targets  []Node   // whose addresses are in the additional section, the first fewTargets
 	wildcard Node
+
+	manyTargets map[*byte]struct{} // all of them, by where they begin, once there are more than fewTargets
 
 	// Target is where the alias leads if the result is External. It holds until the next question.
 	Target []byte
@@ -70,7 +72,10 @@ func (a *Answerer) Wildcard() []byte {
 
 // Release lets go of the zone, but for the pieces of it that the last answer had nodes in: an Answerer that waits for
 // its next question does not keep a version in memory that was replaced meanwhile.
-func (a *Answerer) Release() { a.z = nil }
+func (a *Answerer) Release() {
+	a.z = nil
+	clear(a.manyTargets)
+}
 
 // Answer answers q, whose name is in z, into w. The reply is complete, with AA and its
 // rcode, but if the result is External: then the caller adds what Target has, and calls
@@ -93,6 +98,7 @@ func (a *Answerer) answer(z *Zone, w *wire.Reply, q *wire.Query) Result {
 	a.wildcard, a.Target, a.alone = nil, nil, false
 	a.name = q.Lower()
 	a.names, a.dnames, a.proofs, a.targets = a.nameRoom[:0], a.dnameRoom[:0], a.proofRoom[:0], a.targets[:0]
+	clear(a.manyTargets)
 	return a.chase(a.found(z.find(a.name, q.Hash())))
 }
 

@@ -105,3 +105,36 @@ func TestLongReplyFromElsewhere(t *testing.T) {
 		}
 	}
 }
+
+// Sets of thousands of records, over a stream and cut to what a datagram takes.
+func BenchmarkLarge(b *testing.B) {
+	var text strings.Builder
+	text.WriteString(apex)
+	for i := range 2500 {
+		fmt.Fprintf(&text, "mail MX 10 host-%d.mail\nhost-%d.mail A 192.0.%d.%d\n", i, i, i>>8, i&0xFF)
+		fmt.Fprintf(&text, "ptr PTR host-%d.some-long-zone-name-%d.example.net.\n", i, i%150)
+		fmt.Fprintf(&text, "cut NS ns-%d.cut\nns-%d.cut A 192.0.%d.%d\n", i, i, i>>8, i&0xFF)
+	}
+	z := build(b, "example.org.", text.String())
+	for _, tc := range []struct {
+		name string
+		typ  uint16
+	}{{"mail.example.org.", dns.TypeMX}, {"ptr.example.org.", dns.TypePTR}, {"cut.example.org.", dns.TypeA}} {
+		for _, limit := range []uint16{1232, wire.MaxMessage} {
+			b.Run(fmt.Sprint(dns.TypeToString[tc.typ], "/", limit), func(b *testing.B) {
+				var q wire.Query
+				if err := q.SetMsg(new(dns.Msg).SetQuestion(tc.name, tc.typ).SetEdns0(1232, false), wire.Peer{Limit: limit}); err != nil {
+					b.Fatal(err)
+				}
+				var w wire.Reply
+				var a Answerer
+				buf := make([]byte, 0, 4096)
+				for b.Loop() {
+					w.Reset(buf)
+					a.Answer(z, &w, &q)
+					w.Finish(&q, 1232)
+				}
+			})
+		}
+	}
+}

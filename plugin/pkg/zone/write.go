@@ -199,13 +199,29 @@ func (a *Answerer) addressesOf(i int, cut []byte, inside bool) {
 	}
 }
 
+// fewTargets is up to how many targets are compared one by one.
+const fewTargets = 16
+
 // hasAddresses reports whether a node's addresses are in the additional section already, and notes that they are now.
 func (a *Answerer) hasAddresses(n Node) bool {
-	for _, o := range a.targets {
-		if &o[0] == &n[0] {
-			return true
+	if len(a.targets) < fewTargets {
+		for _, o := range a.targets {
+			if &o[0] == &n[0] {
+				return true
+			}
+		}
+		a.targets = append(a.targets, n)
+		return false
+	}
+	if len(a.manyTargets) == 0 {
+		if a.manyTargets == nil {
+			a.manyTargets = map[*byte]struct{}{}
+		}
+		for _, o := range a.targets {
+			a.manyTargets[&o[0]] = struct{}{}
 		}
 	}
-	a.targets = append(a.targets, n)
-	return false
+	before := len(a.manyTargets)
+	a.manyTargets[&n[0]] = struct{}{}
+	return len(a.manyTargets) == before
 }
