@@ -166,13 +166,13 @@ func (w *Reply) fit(limit int) {
 // out. w.spare is the message as it was.
 func (w *Reply) tighten(limit int) {
 	w.tight = true
-	plain := w.plain
+	plain, full := w.plain, w.full
 	w.save()
 	if w.names.reset(); limit > smallLimit {
 		w.names.enlarge()
 	}
 	w.writeSaved(nil, limit)
-	w.plain = plain
+	w.plain, w.full = plain, w.full || full
 }
 
 // tellCut sets TC if one of the records of w.spare from n on is needed by the client.

@@ -222,6 +222,10 @@ func (w *Reply) RR(s Section, rr dns.RR) error {
 	if h.Rrtype == dns.TypeOPT {
 		return nil
 	}
+	if w.full {
+		w.leaveOut(len(w.buf), s)
+		return nil
+	}
 	p := packers.Get().(*packer)
 	defer packers.Put(p)
 	b, err := p.pack(rr)

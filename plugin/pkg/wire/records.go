@@ -40,8 +40,8 @@ func (w *Reply) open(s Section, owner []byte, typ, class uint16, ttl uint32) (of
 // close ends the record that open began at off; plain is the length of owner and RDATA
 // without compression.
 func (w *Reply) close(off, ttlAt int, s Section, typ uint16, plain int) bool {
-	if len(w.buf) > MaxMessage {
-		if w.names.large == nil && !w.anew && !w.datagram {
+	if len(w.buf) > MaxMessage || w.full {
+		if !w.full && w.names.large == nil && !w.anew && !w.datagram {
 			return w.shorten(off, ttlAt, s, typ)
 		}
 		return w.leaveOut(off, s)
@@ -56,7 +56,8 @@ func (w *Reply) close(off, ttlAt int, s Section, typ uint16, plain int) bool {
 	return true
 }
 
-// leaveOut takes back the record that begins at off: the message would be too long.
+// leaveOut takes back the record that begins at off: the message would be too long. So it is with all that follow, for
+// records go from the end, as where a client takes less.
 func (w *Reply) leaveOut(off int, s Section) bool {
 	w.buf, w.full = w.buf[:off], true
 	if s != Additional || w.count[Answer] == 0 { // of additional records the glue of a referral is needed
@@ -80,7 +81,8 @@ func (w *Reply) shorten(off, ttlAt int, s Section, typ uint16) bool {
 	return w.Record(s, owner, typ, class, ttl, rdata)
 }
 
-// Full reports whether a record was left out since Begin, as the message would have become too long.
+// Full reports whether a record was left out since Begin, as the message would have become too long. No other is added
+// then, unless records are taken away.
 func (w *Reply) Full() bool { return w.full }
 
 // Addr adds an A or an AAAA record, as the address is.

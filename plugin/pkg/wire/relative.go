@@ -68,7 +68,7 @@ func (w *Reply) Relative(s Section, o Owner, typ uint16, ttl uint32, data, fix [
 	for ; len(fix) >= 2; fix = fix[2:] {
 		binary.BigEndian.PutUint16(w.buf[start+int(binary.BigEndian.Uint16(fix)):], pointer)
 	}
-	if len(w.buf) > MaxMessage {
+	if len(w.buf) > MaxMessage || w.full {
 		return w.leaveOut(off, s)
 	}
 	return w.close(off, start-6, s, typ, o.Len+plain)
@@ -96,7 +96,7 @@ func (w *Reply) TargetOf(s Section, o Owner, typ uint16, ttl uint32, target []by
 	w.buf = append(w.buf, byte(typ>>8), byte(typ), 0, ClassIN, byte(ttl>>24), byte(ttl>>16), byte(ttl>>8), byte(ttl), 0, 0)
 	start := len(w.buf)
 	w.appendName(target, true, true)
-	if len(w.buf) > MaxMessage {
+	if len(w.buf) > MaxMessage || w.full {
 		return w.leaveOut(off, s)
 	}
 	return w.close(off, start-6, s, typ, o.Len+len(target))

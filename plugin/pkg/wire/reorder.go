@@ -78,19 +78,18 @@ func (w *Reply) rewrite(order []uint16) {
 	if large {
 		w.names.enlarge()
 	}
-	w.full = false
 	if w.writeSaved(order, MaxMessage); w.full && !large && !w.datagram {
-		w.flags, w.full, w.tight = flags, false, true
+		w.flags, w.tight = flags, true
 		w.names.enlarge()
 		w.writeSaved(order, MaxMessage)
 	}
-	w.full = w.full || full
+	w.full = w.full || full && len(w.recs) == len(w.spare.recs)
 }
 
 // writeSaved makes w a message of the records of w.spare in an order, nil for their own, up to the first one that goes
 // beyond limit. The caller has made the compressor empty.
 func (w *Reply) writeSaved(order []uint16, limit int) {
-	w.buf, w.recs, w.count, w.plain, w.anchored = w.buf[:w.qend], w.recs[:0], [3]uint16{}, w.qend+w.opt, false
+	w.buf, w.recs, w.count, w.plain, w.anchored, w.full = w.buf[:w.qend], w.recs[:0], [3]uint16{}, w.qend+w.opt, false, false
 	w.anew = true
 	if order != nil {
 		for _, at := range order {

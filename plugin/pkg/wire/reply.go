@@ -252,7 +252,7 @@ func (w *Reply) Truncate(n int) {
 		w.count[r.Sec]--
 	}
 	w.buf = w.buf[:w.end(n-1)]
-	w.recs, w.vouched = w.recs[:n], nil
+	w.recs, w.full, w.vouched = w.recs[:n], false, nil
 }
 
 // KeepAnswer leaves out what is not in the answer section. PlainLen does not count it any more.

@@ -45,6 +45,9 @@ func TestLongReplyIsWhole(t *testing.T) {
 	for i := range 1300 {
 		fmt.Fprintf(&text, "mail MX 10 host-%d.mail\nhost-%d.mail A 192.0.%d.%d\n", i, i, i>>8, i&0xFF)
 	}
+	for i := range 60 {
+		fmt.Fprintf(&text, "srv SRV 1 1 %d host-%d.mail\n", i, i%30)
+	}
 	z := build(t, "example.org.", text.String())
 	for _, tc := range []struct {
 		name          string
@@ -57,6 +60,7 @@ func TestLongReplyIsWhole(t *testing.T) {
 		{"x.d.example.org.", dns.TypePTR, 1703, 0},
 		{"all.example.org.", dns.TypeANY, 1702, 0},
 		{"mail.example.org.", dns.TypeMX, 1300, 1300},
+		{"srv.example.org.", dns.TypeSRV, 60, 30},
 	} {
 		for _, name := range []string{tc.name, strings.Replace(tc.name, "example", "eXample", 1), strings.ToUpper(tc.name[:1]) + tc.name[1:]} {
 			m := askLarge(t, z, name, tc.typ, nil)
