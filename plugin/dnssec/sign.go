@@ -2,6 +2,9 @@ package dnssec
 
 import (
 	"context"
+	"encoding/base64"
+	"net"
+	"strings"
 	"time"
 
 	"github.com/coredns/coredns/plugin/pkg/response"
@@ -28,6 +31,7 @@ type signing struct {
 
 	end     string // the name at the end of the answer's aliases, the question's if there are none
 	aliased bool
+	octets  int // what positive has put together has at least, however short its names are
 }
 
 // sign decides by the kind of the reply.
@@ -110,7 +114,8 @@ func target(rrs []dns.RR, name string) string {
 	return ""
 }
 
-// positive signs all sections.
+// positive signs all sections. What a message does not have room for is left out, for signatures of it would be made in
+// vain.
 func (s *signing) positive(res *dns.Msg) *dns.Msg {
 	m := *res
 	m.Answer, m.Ns, m.Extra = s.section(res.Answer), s.section(res.Ns), s.section(res.Extra)
@@ -154,17 +159,40 @@ func (s *signing) section(rrs []dns.RR, but ...uint16) []dns.RR {
 		return rrs
 	}
 	out := make([]dns.RR, 0, 2*len(rrs)+1)
+	signed := coveredBy(rrs)
 	for _, set := range rrsets(rrs) {
+		if s.octets > dns.MaxMsgSize {
+			break
+		}
+		s.octets += atLeast(set)
 		out = append(out, set...)
 		h := set[0].Header()
-		if unsigned(h, but) || covered(rrs, h) {
+		if unsigned(h, but) || len(signed) > 0 && signed[keyOf(h, h.Rrtype)] {
 			continue
 		}
 		if zone := s.d.signer(h.Name, h.Rrtype); zone != "" {
-			out = append(out, s.d.sigs.of(set, zone, s.now, s.server)...)
+			sigs := s.d.sigs.of(set, zone, s.now, s.server)
+			s.octets += atLeast(sigs)
+			out = append(out, sigs...)
 		}
 	}
 	return out
+}
+
+// atLeast is how many octets records have in a message at least. Owners and names in data may be pointers, or the root.
+func atLeast(rrs []dns.RR) (n int) {
+	for _, rr := range rrs {
+		n += 1 + 10
+		switch rr := rr.(type) {
+		case *dns.A:
+			n += net.IPv4len
+		case *dns.AAAA:
+			n += net.IPv6len
+		case *dns.RRSIG:
+			n += 18 + base64.StdEncoding.DecodedLen(len(rr.Signature)) - 2
+		}
+	}
+	return n
 }
 
 // unsigned reports whether records are never signed, or are of a type in but.
@@ -181,39 +209,79 @@ func unsigned(h *dns.RR_Header, but []uint16) bool {
 	return h.Class != dns.ClassINET
 }
 
-// covered reports whether a signature for the RRset of h is among rrs.
-func covered(rrs []dns.RR, h *dns.RR_Header) bool {
+// setKey names an RRset of class IN.
+type setKey struct {
+	name string // in lower case
+	typ  uint16
+}
+
+func keyOf(h *dns.RR_Header, typ uint16) setKey { return setKey{strings.ToLower(h.Name), typ} }
+
+// coveredBy is the RRsets for which there are signatures among rrs, nil if there are none.
+func coveredBy(rrs []dns.RR) (all map[setKey]bool) {
 	for _, rr := range rrs {
-		if sig, ok := rr.(*dns.RRSIG); ok && sig.TypeCovered == h.Rrtype && sameName(sig.Hdr.Name, h.Name) {
-			return true
+		if sig, ok := rr.(*dns.RRSIG); ok {
+			if all == nil {
+				all = map[setKey]bool{}
+			}
+			all[keyOf(&sig.Hdr, sig.TypeCovered)] = true
 		}
 	}
-	return false
+	return all
 }
 
 // rrsets is the RRsets of a section. Records that stand one after the other stay so.
 func rrsets(rrs []dns.RR) [][]dns.RR {
-	var sets [][]dns.RR
+	var c sets
 	begin := 0
 	for i := 1; i <= len(rrs); i++ {
 		if i < len(rrs) && sameSet(rrs[i].Header(), rrs[begin].Header()) {
 			continue
 		}
-		sets = join(sets, rrs[begin:i:i])
+		c.join(rrs[begin:i:i])
 		begin = i
 	}
-	return sets
+	return c.all
+}
+
+// fewSets is up to how many RRsets are compared one by one.
+const fewSets = 8
+
+// sets is the RRsets of a section so far.
+type sets struct {
+	all   [][]dns.RR
+	index map[setKey][]int // places in all, of sets of whatever class, once there are more than fewSets
 }
 
 // join adds a run of records to the set to which it belongs.
-func join(sets [][]dns.RR, run []dns.RR) [][]dns.RR {
-	for i, set := range sets {
-		if sameSet(set[0].Header(), run[0].Header()) {
-			sets[i] = append(set, run...)
-			return sets
+func (c *sets) join(run []dns.RR) {
+	h := run[0].Header()
+	if len(c.all) < fewSets {
+		for i, set := range c.all {
+			if sameSet(set[0].Header(), h) {
+				c.all[i] = append(set, run...)
+				return
+			}
+		}
+		c.all = append(c.all, run)
+		return
+	}
+	if c.index == nil {
+		c.index = map[setKey][]int{}
+		for i, set := range c.all {
+			key := keyOf(set[0].Header(), set[0].Header().Rrtype)
+			c.index[key] = append(c.index[key], i)
 		}
 	}
-	return append(sets, run)
+	key := keyOf(h, h.Rrtype)
+	for _, i := range c.index[key] {
+		if sameSet(c.all[i][0].Header(), h) {
+			c.all[i] = append(c.all[i], run...)
+			return
+		}
+	}
+	c.index[key] = append(c.index[key], len(c.all))
+	c.all = append(c.all, run)
 }
 
 func sameSet(a, b *dns.RR_Header) bool {
