@@ -46,6 +46,11 @@ type reverser interface {
 	ExternalReverse(ip string) ([]msg.Service, error)
 }
 
+// answerer is an Externaler that knows which services an answer has room for: it is External, without the others.
+type answerer interface {
+	ExternalAnswer(state request.Request, headless bool) ([]msg.Service, int)
+}
+
 // spanner is an Externaler that knows whether a prefix has such addresses.
 type spanner interface{ ExternalSpan(netip.Prefix) bool }
 
@@ -127,7 +132,11 @@ func (e *External) ServeDNS(ctx context.Context, w dns.ResponseWriter, r *dns.Ms
 
 // answer answers from services, and reports false if there are none and the name does not exist.
 func (e *External) answer(ctx context.Context, m *dns.Msg, state request.Request) (exists bool) {
-	services, rcode := e.source.External(state, e.headless)
+	of := e.source.External
+	if a, ok := e.source.(answerer); ok {
+		of = a.ExternalAnswer
+	}
+	services, rcode := of(state, e.headless)
 	if m.Rcode = rcode; len(services) == 0 {
 		return rcode != dns.RcodeNameError
 	}

@@ -349,3 +349,21 @@ func TestNamesInTheZone(t *testing.T) {
 		}
 	}
 }
+
+// choosing is an Externaler that knows which services an answer has room for.
+type choosing struct{ *cluster }
+
+func (c choosing) ExternalAnswer(state request.Request, headless bool) ([]msg.Service, int) {
+	all, rcode := c.External(state, headless)
+	return all[:1], rcode
+}
+
+// Who knows which services an answer has room for is not asked for all of them.
+func TestServicesOfAnAnswer(t *testing.T) {
+	e := external()
+	e.source = choosing{&cluster{serial: 17}}
+	rec := dnstest.NewRecorder(&test.ResponseWriter{})
+	if _, err := e.ServeDNS(t.Context(), rec, new(dns.Msg).SetQuestion("cart.shop.example.org.", dns.TypeSRV)); err != nil || len(rec.Msg.Answer) != 1 {
+		t.Errorf("%v, %v", err, rec.Msg)
+	}
+}

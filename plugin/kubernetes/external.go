@@ -32,15 +32,25 @@ var noZone = new(zone)
 // Each external address, or name of a load balancer, makes a service with each port; a headless service's
 // endpoints do so with headless.
 func (k *Kubernetes) External(state request.Request, headless bool) ([]msg.Service, int) {
+	return k.externally(state, headless, nil)
+}
+
+// ExternalAnswer is External without services that would add nothing to an answer to the question of state: those that
+// make no other record, and those for whose records no message has room.
+func (k *Kubernetes) ExternalAnswer(state request.Request, headless bool) ([]msg.Service, int) {
+	return k.externally(state, headless, &selection{qtype: state.QType()})
+}
+
+func (k *Kubernetes) externally(state request.Request, headless bool, only *selection) ([]msg.Service, int) {
 	s, synced := k.data()
-	all, rcode := k.externalOf(s, state, headless)
+	all, rcode := k.externalOf(s, state, headless, only)
 	if rcode == dns.RcodeNameError && !synced { // it may well exist
 		return nil, dns.RcodeServerFailure
 	}
 	return all, rcode
 }
 
-func (k *Kubernetes) externalOf(s *store.Store, state request.Request, headless bool) ([]msg.Service, int) {
+func (k *Kubernetes) externalOf(s *store.Store, state request.Request, headless bool, only *selection) ([]msg.Service, int) {
 	lower, err := wire.LowerName(state.Name())
 	if err != nil {
 		return nil, dns.RcodeNameError
@@ -61,7 +71,7 @@ func (k *Kubernetes) externalOf(s *store.Store, state request.Request, headless 
 		return nil, dns.RcodeNameError
 	}
 	c := conversion{plan: k.compiled(), store: s, zone: noZone, name: &n}
-	all := c.external(svc, state.Zone, headless)
+	all := c.external(svc, state.Zone, headless, only)
 	if len(all) == 0 {
 		return nil, dns.RcodeNameError
 	}
@@ -90,29 +100,51 @@ func parseExternal(lower []byte, zone int, headless bool) (n name, ok bool) {
 	return n, true
 }
 
-// external returns the services that svc makes in an external zone.
-func (c *conversion) external(svc *store.Service, zone string, headless bool) (all []msg.Service) {
+// external returns the services that svc makes in an external zone, or some of them.
+func (c *conversion) external(svc *store.Service, zone string, headless bool, only *selection) (all []msg.Service) {
 	if svc.Headless() {
 		if !headless {
 			return nil
 		}
 		e := c.endpoints(c.store, c.name, false)
-		for e.next() {
+		var slice *store.Slice
+		var ports []int32
+		for e.next() && !only.ends() {
+			if e.slice != slice {
+				slice, ports = e.slice, c.numbers(e.slice.Ports())
+			}
 			end := e.slice.Endpoint(e.i)
 			owner := dnsutil.Join(endpointText(&end, c.podNames), svc.Name(), svc.Namespace(), zone)
-			for _, port := range c.numbers(e.slice.Ports()) {
-				all = append(all, c.service(end.Addr.String(), port, owner))
-			}
+			all = c.withPorts(all, end.Addr.String(), ports, owner, only)
 		}
 		return all
 	}
 	if c.name.endpoint != nil {
 		return nil
 	}
-	owner := dnsutil.Join(svc.Name(), svc.Namespace(), zone)
+	owner, ports := dnsutil.Join(svc.Name(), svc.Namespace(), zone), c.numbers(svc.Ports())
 	for _, host := range externalHosts(svc) {
-		for _, port := range c.numbers(svc.Ports()) {
-			all = append(all, c.service(host, port, owner))
+		if all = c.withPorts(all, host, ports, owner, only); only.ends() {
+			break
+		}
+	}
+	return all
+}
+
+// withPorts appends the services of a host with all of its ports, or some of them, to all.
+func (c *conversion) withPorts(all []msg.Service, host string, ports []int32, owner string, only *selection) []msg.Service {
+	s, at := c.service(host, 0, owner), place{}
+	again := false
+	if only != nil {
+		at = placeOf(owner, host)
+		again = only.comesAgain(&at, ports)
+	}
+	for _, port := range ports {
+		if s.Port = int(port); only.takes(&at, s.Port) {
+			all = append(all, s)
+		}
+		if only.enough(again, port) {
+			break
 		}
 	}
 	return all
@@ -164,7 +196,7 @@ func (k *Kubernetes) ExternalServices(zone string, headless bool) (services []ms
 		}
 		n := name{namespace: []byte(svc.Namespace()), service: []byte(svc.Name())}
 		c := conversion{plan: k.compiled(), store: s, zone: noZone, name: &n}
-		all := c.external(svc, zone, headless)
+		all := c.external(svc, zone, headless, nil)
 		if len(all) == 0 {
 			continue
 		}

@@ -1,12 +1,16 @@
 package kubernetes
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"strings"
 	"testing"
 
+	"github.com/coredns/coredns/plugin"
+	"github.com/coredns/coredns/plugin/etcd/msg"
 	"github.com/coredns/coredns/plugin/pkg/wire"
+	"github.com/coredns/coredns/request"
 
 	"github.com/miekg/dns"
 )
@@ -118,6 +122,112 @@ func BenchmarkLarge(b *testing.B) {
 					}
 				}
 			})
+		}
+	}
+}
+
+// putOutside makes services that are reached from outside: "balanced" with addresses and ports, "named" with names and
+// ports.
+func putOutside(t testing.TB, k *Kubernetes, hosts, ports int) {
+	var ips, names, all strings.Builder
+	for i := range hosts {
+		fmt.Fprintf(&ips, "- {ip: 203.%d.%d.%d}\n", i/62500, i/250%250, i%250+1)
+		fmt.Fprintf(&names, "- {hostname: lb-%d.example.net}\n", i)
+	}
+	for i := range ports {
+		fmt.Fprintf(&all, "  - {name: p%d, protocol: TCP, port: %d}\n  - {name: q%d, protocol: UDP, port: %d}\n", i, 1000+i, i, 1000+i)
+	}
+	s := storeOf(k)
+	const text = "kind: Service\nmetadata: {name: %s, namespace: shop}\nspec:\n  type: LoadBalancer\n  clusterIP: 10.96.7.%d\n  ports:\n%sstatus:\n  loadBalancer:\n    ingress:\n%s"
+	put(t, s, fmt.Sprintf(text, "balanced", 1, all.String(), indented(ips.String())))
+	put(t, s, fmt.Sprintf(text, "named", 2, all.String(), indented(names.String())))
+}
+
+func indented(text string) string {
+	return "    " + strings.TrimSuffix(strings.ReplaceAll(text, "\n", "\n    "), "    ")
+}
+
+// oneAnswer is a ServiceBackend that has the same services at each name.
+type oneAnswer struct {
+	plugin.ServiceBackend
+	services []msg.Service
+}
+
+func (o oneAnswer) Services(context.Context, request.Request, bool, plugin.Options) ([]msg.Service, error) {
+	return o.services, nil
+}
+
+func (oneAnswer) Lookup(context.Context, request.Request, string, uint16) (*dns.Msg, error) {
+	return new(dns.Msg), nil
+}
+
+// answerOf is what a client gets of services.
+func answerOf(t testing.TB, state request.Request, all []msg.Service, limit int) []byte {
+	m := new(dns.Msg).SetReply(state.Req)
+	b := oneAnswer{services: all}
+	switch state.QType() {
+	case dns.TypeA:
+		m.Answer, m.Truncated, _ = plugin.A(t.Context(), b, state.Zone, state, nil, plugin.Options{})
+	case dns.TypeAAAA:
+		m.Answer, m.Truncated, _ = plugin.AAAA(t.Context(), b, state.Zone, state, nil, plugin.Options{})
+	case dns.TypeSRV:
+		m.Answer, m.Extra, _ = plugin.SRV(t.Context(), b, state.Zone, state, plugin.Options{})
+	}
+	var w wire.Reply
+	if err := w.SetMsg(m); err != nil {
+		t.Fatal(err)
+	}
+	return w.End(wire.EndMsg(m, limit))
+}
+
+// What ExternalAnswer leaves out is not missed by any client.
+func TestExternalAnswer(t *testing.T) {
+	for _, size := range [][2]int{{1, 1}, {2, 3}, {5, 30}, {60, 30}, {300, 2}, {700, 60}, {3000, 3}} {
+		hosts, ports := size[0], size[1]
+		k := serving(t, "kubernetes cluster.local")
+		large{hosts, ports, 2}.put(t, k)
+		putOutside(t, k, hosts, ports)
+		for _, qname := range []string{"large.shop.example.org.", "_p0._tcp.large.shop.example.org.", "balanced.shop.example.org.", "named.shop.example.org.", "_p0._tcp.balanced.shop.example.org."} {
+			for _, typ := range []uint16{dns.TypeA, dns.TypeAAAA, dns.TypeSRV, dns.TypeTXT} {
+				state := from("192.0.2.1", qname)
+				state.Req.Question[0].Qtype = typ
+				state.Zone = "example.org."
+				all, rcode := k.External(state, true)
+				some, rcodeOfSome := k.ExternalAnswer(state, true)
+				what := fmt.Sprintf("%d hosts, %d ports: %s %s", hosts, ports, qname, dns.TypeToString[typ])
+				if rcode != rcodeOfSome || len(all) == 0 || len(some) == 0 {
+					t.Errorf("%s: %d services, rcode %d, and %d, rcode %d", what, len(all), rcode, len(some), rcodeOfSome)
+				}
+				if len(some) > 6000 || typ == dns.TypeTXT && len(some) != 1 {
+					t.Errorf("%s: %d of %d services", what, len(some), len(all))
+				}
+				for _, limit := range []int{512, 1232, wire.MaxMessage} {
+					if !bytes.Equal(answerOf(t, state, all, limit), answerOf(t, state, some, limit)) {
+						t.Errorf("%s, limit %d: another answer from %d services than from %d", what, limit, len(some), len(all))
+					}
+				}
+			}
+		}
+	}
+}
+
+func BenchmarkExternal(b *testing.B) {
+	k := serving(b, "kubernetes cluster.local")
+	large{1000, 100, 1}.put(b, k)
+	putOutside(b, k, 2000, 1000)
+	for _, qname := range []string{"large.shop.example.org.", "balanced.shop.example.org."} {
+		for _, typ := range []uint16{dns.TypeA, dns.TypeSRV} {
+			state := from("192.0.2.1", qname)
+			state.Req.Question[0].Qtype = typ
+			state.Zone = "example.org."
+			for name, f := range map[string]func(request.Request, bool) ([]msg.Service, int){"all": k.External, "answer": k.ExternalAnswer} {
+				b.Run(qname+dns.TypeToString[typ]+"/"+name, func(b *testing.B) {
+					for b.Loop() {
+						all, _ := f(state, true)
+						answerOf(b, state, all, wire.MaxMessage)
+					}
+				})
+			}
 		}
 	}
 }
