@@ -49,6 +49,7 @@ type (
 		findKey func(name string) (keyring.Key, bool)
 		notify  notifiers // from OnStartup to OnShutdown
 		telling telling
+		turns   turns
 
 		mu         sync.Mutex               // guards what follows
 		journals   map[string]*zone.Journal // by zone
@@ -124,8 +125,12 @@ func (t *Transfer) ServeDNS(ctx context.Context, w dns.ResponseWriter, r *dns.Ms
 	if err != nil {
 		return dns.RcodeServerFailure, err
 	}
+	alone := single(ctx)
+	if state.Proto() == "tcp" && !alone { // else each has a stream of its own, and its client may read that one only
+		defer t.turns.take(w)()
+	}
 	for _, from := range t.Transferers {
-		err := t.send(&out{w: w, r: r, name: name, client: state.IP(), serial: serial, udp: udp, single: single(ctx), done: &t.sent}, from)
+		err := t.send(&out{w: w, r: r, name: name, client: state.IP(), serial: serial, udp: udp, single: alone, done: &t.sent}, from)
 		if errors.Is(err, ErrNotAuthoritative) {
 			continue
 		}
