@@ -126,8 +126,11 @@ func (t *Transfer) ServeDNS(ctx context.Context, w dns.ResponseWriter, r *dns.Ms
 		return dns.RcodeServerFailure, err
 	}
 	alone := single(ctx)
-	if state.Proto() == "tcp" && !alone { // else each has a stream of its own, and its client may read that one only
-		defer t.turns.take(w)()
+	switch {
+	case plugin.OverQUIC(ctx):
+		defer t.turns.take(w, atOnceQUIC)()
+	case !udp && !alone:
+		defer t.turns.take(w, atOnceTCP)()
 	}
 	for _, from := range t.Transferers {
 		err := t.send(&out{w: w, r: r, name: name, client: state.IP(), serial: serial, udp: udp, single: alone, done: &t.sent}, from)

@@ -9,7 +9,7 @@ import (
 	"github.com/miekg/dns"
 )
 
-// turns has the transfers of one connection follow each other. A client may ask for many at one time and read nothing:
+// turns bounds how many transfers of one connection are built at one time. A client may ask for many and read nothing:
 // what each has built waits for it then, tens of KiB, while one whose turn has not come is next to nothing. The zero
 // value is ready.
 type turns struct {
@@ -19,13 +19,20 @@ type turns struct {
 
 // turn is that of one connection.
 type turn struct {
-	sync.Mutex
-
-	users int // who has it or waits for it; guarded by turns
+	atOnce chan struct{}
+	users  int // who has it or waits for it; guarded by turns
 }
 
-// take waits until it is the turn of a transfer to the client of w. What it returns is called at the transfer's end.
-func (t *turns) take(w dns.ResponseWriter) (end func()) {
+// Transfers of a connection of TCP or TLS follow each other, as their messages do. Of QUIC each has a stream of its own, and
+// some clients may read them in another order.
+const (
+	atOnceTCP  = 1
+	atOnceQUIC = 4
+)
+
+// take waits until it is the turn of a transfer to the client of w, of which atOnce have theirs at one time. What it
+// returns is called at the transfer's end.
+func (t *turns) take(w dns.ResponseWriter, atOnce int) (end func()) {
 	client := wire.PeerOf(w.RemoteAddr(), nil).Client
 	t.mu.Lock()
 	if t.conns == nil {
@@ -33,14 +40,14 @@ func (t *turns) take(w dns.ResponseWriter) (end func()) {
 	}
 	c := t.conns[client]
 	if c == nil {
-		c = new(turn)
+		c = &turn{atOnce: make(chan struct{}, atOnce)}
 		t.conns[client] = c
 	}
 	c.users++
 	t.mu.Unlock()
-	c.Lock()
+	c.atOnce <- struct{}{}
 	return func() {
-		c.Unlock()
+		<-c.atOnce
 		t.mu.Lock()
 		defer t.mu.Unlock()
 		if c.users--; c.users == 0 {

@@ -6,6 +6,7 @@ import (
 	"net/netip"
 	"testing"
 
+	"github.com/coredns/coredns/core/dnsserver"
 	"github.com/coredns/coredns/plugin/pkg/eventually"
 	"github.com/coredns/coredns/plugin/pkg/wire"
 
@@ -45,21 +46,26 @@ func (t *turns) of(s *stalled) int {
 	return c.users
 }
 
-// Transfers of one connection follow each other, so that only one has built what the client does not take. Those of
-// other connections do not wait for them.
-func TestTransfersFollowEachOther(t *testing.T) {
-	x := setupOf(t, "transfer {\nto *\n}")
+// starting returns a function that starts a transfer to a client, and what is closed when it has ended.
+func starting(ctx context.Context, t *testing.T) (x *Transfer, run func(s *stalled) (done chan struct{})) {
+	x = setupOf(t, "transfer {\nto *\n}")
 	x.Transferers = []Transferer{&source{v: version(t, 7, "a", "b")}}
-	run := func(s *stalled) (done chan struct{}) {
-		done = make(chan struct{})
+	return x, func(s *stalled) chan struct{} {
+		done := make(chan struct{})
 		go func() {
 			defer close(done)
-			if rcode, err := x.ServeDNS(context.Background(), s, axfr("example.org.")); rcode != 0 || err != nil {
+			if rcode, err := x.ServeDNS(ctx, s, axfr("example.org.")); rcode != 0 || err != nil {
 				t.Errorf("rcode %d, %v", rcode, err)
 			}
 		}()
 		return done
 	}
+}
+
+// Transfers of one connection follow each other, so that only one has built what the client does not take. Those of
+// other connections do not wait for them.
+func TestTransfersFollowEachOther(t *testing.T) {
+	x, run := starting(context.Background(), t)
 	first, second, other := stalledAt(1000), stalledAt(1000), stalledAt(1001)
 	close(second.may)
 	close(other.may)
@@ -78,5 +84,39 @@ func TestTransfersFollowEachOther(t *testing.T) {
 	<-secondDone
 	if len(first.messages) != 1 || len(second.messages) != 1 || x.turns.of(first) != 0 || x.turns.of(other) != 0 {
 		t.Errorf("%d and %d messages, and %d transfers are left", len(first.messages), len(second.messages), x.turns.of(first)+x.turns.of(other))
+	}
+}
+
+// Transfers over one connection of QUIC are some at one time, for its client need not read them in their order.
+func TestTransfersOverQUIC(t *testing.T) {
+	ctx := context.WithValue(context.Background(), dnsserver.Key{}, &dnsserver.Server{Addr: "quic://:853"})
+	x, run := starting(ctx, t)
+	var all []*stalled
+	var done []chan struct{}
+	for i := range atOnceQUIC + 1 {
+		s := stalledAt(1000)
+		all, done = append(all, s), append(done, run(s))
+		if i < atOnceQUIC {
+			<-s.began
+		}
+	}
+	last := all[atOnceQUIC]
+	eventually.Holds(t, "the last transfer waits", func() bool { return x.turns.of(last) == atOnceQUIC+1 })
+	select {
+	case <-last.began:
+		t.Error("more transfers are built at one time")
+	default:
+	}
+	close(all[2].may) // whichever is taken
+	<-done[2]
+	<-last.began
+	for i, s := range all {
+		if i != 2 {
+			close(s.may)
+		}
+		<-done[i]
+	}
+	if x.turns.of(last) != 0 {
+		t.Error("transfers are left")
 	}
 }
