@@ -7,6 +7,7 @@ import (
 	"os"
 	"runtime"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/coredns/coredns/core/internal/service"
@@ -38,6 +39,8 @@ type Writer struct {
 	writing bool
 	ended   bool  // the ledger does not know the buffers any more
 	err     error // of a write; nothing more is written after it
+
+	failed atomic.Bool // whether err is of a write
 }
 
 var (
@@ -287,9 +290,13 @@ func (w *Writer) fail(err error) {
 	}
 	if w.err == nil {
 		w.err = err
+		w.failed.Store(true)
 		w.cut()
 	}
 }
+
+// Failed reports whether nothing is written any more: whoever has queries of the client at hand need not answer them.
+func (w *Writer) Failed() bool { return w.failed.Load() }
 
 // end gives the memory back. Nothing is written any more.
 func (w *Writer) end() {

@@ -13,7 +13,9 @@ import (
 
 	"github.com/coredns/coredns/core/internal/coretest"
 	"github.com/coredns/coredns/core/internal/service"
+	"github.com/coredns/coredns/plugin"
 	"github.com/coredns/coredns/plugin/pkg/eventually"
+	"github.com/coredns/coredns/plugin/pkg/wire"
 	"github.com/coredns/coredns/test/clients"
 )
 
@@ -129,5 +131,44 @@ func TestStop(t *testing.T) {
 		}
 		ended()
 		eventually.Holds(t, "the connection ends", c.Closed)
+	}
+}
+
+// lostClient is a Lane that goes on with the first query of "long" when a test says that the client is gone.
+type lostClient struct {
+	*coretest.Lane
+	began, gone chan struct{}
+	runs        atomic.Int64
+}
+
+func (h *lostClient) WireSelf() plugin.Handler { return h }
+
+func (h *lostClient) ServeWire(ctx context.Context, w *wire.Reply, q *wire.Query) wire.Outcome {
+	if string(wire.FirstLabel(q.Lower())) == "long" {
+		if h.runs.Add(1) == 1 {
+			close(h.began)
+			<-h.gone
+		}
+	}
+	return h.Lane.ServeWire(ctx, w, q)
+}
+
+// Queries that were read of a client who has gone are not answered: nobody gets the replies.
+func TestClientIsGone(t *testing.T) {
+	h := &lostClient{Lane: new(coretest.Lane), began: make(chan struct{}), gone: make(chan struct{})}
+	s := serve(t, h, nil, nil)
+	c := coretest.Dial(t, s.addr)
+	const n = 100 // fewer than are read at one time
+	c.Write(append(coretest.Frame(t, "unpack."), strings.Repeat(string(coretest.Frame(t, "long.")), n)...))
+	if _, err := clients.ReadFrame(c); err != nil { // the connection has a goroutine of its own
+		t.Fatal(err)
+	}
+	<-h.began
+	c.(*net.TCPConn).SetLinger(0) // the connection is reset, and the server's socket knows at once
+	c.Close()
+	close(h.gone)
+	time.Sleep(200 * time.Millisecond) // in which all would be answered, most likely
+	if got := h.runs.Load(); got >= n/2 {
+		t.Errorf("%d of %d queries are answered for nobody", got, n)
 	}
 }

@@ -123,14 +123,15 @@ func (p *protocol) idleTime() time.Duration {
 	return p.Service().Idle
 }
 
-// mayAsk reports whether the client may send one more query.
+// mayAsk reports whether the client may send one more query. Those that have come are not answered, either, when
+// replies cannot be written any more.
 func (p *protocol) mayAsk() bool {
 	s := p.Service()
 	if p.queries == s.Queries {
 		s.Limited("queries")
 		return false
 	}
-	return mayAsk(s, p.queries) && !p.Hijacked()
+	return mayAsk(s, p.queries) && !p.Hijacked() && !p.Out.Failed()
 }
 
 // ended counts why the client sends no more queries, if it is for a limit.
