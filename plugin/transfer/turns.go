@@ -34,6 +34,9 @@ const (
 // returns is called at the transfer's end.
 func (t *turns) take(w dns.ResponseWriter, atOnce int) (end func()) {
 	client := wire.PeerOf(w.RemoteAddr(), nil).Client
+	if !client.IsValid() { // others may have none that can be told from it
+		return func() {}
+	}
 	t.mu.Lock()
 	if t.conns == nil {
 		t.conns = map[netip.AddrPort]*turn{}

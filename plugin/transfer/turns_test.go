@@ -120,3 +120,15 @@ func TestTransfersOverQUIC(t *testing.T) {
 		t.Error("transfers are left")
 	}
 }
+
+// Clients without an address of IP do not wait for each other.
+func TestTurnsWithoutAddress(t *testing.T) {
+	var all turns
+	for range 3 {
+		defer all.take(unnamed{}, 1)()
+	}
+}
+
+type unnamed struct{ dns.ResponseWriter }
+
+func (unnamed) RemoteAddr() net.Addr { return &net.UnixAddr{Name: "@"} }
