@@ -242,7 +242,11 @@ func (g *generation) drain() <-chan struct{} {
 		for _, s := range g.servers {
 			wg.Go(s.drain)
 		}
-		go func() { wg.Wait(); close(g.drained) }()
+		go func() {
+			wg.Wait()
+			g.awaitGiver()
+			close(g.drained)
+		}()
 		time.AfterFunc(reloadTime, func() { close(g.late) })
 	})
 	return g.drained

@@ -122,12 +122,7 @@ func TestQUICServersOfOneSocket(t *testing.T) {
 // A server that has its socket from another process reads nothing of that one's connections: it waits for its end.
 func TestQUICServersOfTwoProcesses(t *testing.T) {
 	q := twoOfOneSocket(t)
-	gone := make(chan struct{})
-	g := &generation{giver: gone, unopened: 2, unsettled: 2, servers: []*Server{q.second.Server}}
-	for _, c := range []*chan struct{}{&g.opened, &g.settled, &g.drained, &g.late} {
-		*c = make(chan struct{})
-	}
-	q.second.generation = g
+	gone := q.handOver()
 	began := time.Now()
 	q.begin(q.second, q.handed)
 	for range 20 {
@@ -143,6 +138,32 @@ func TestQUICServersOfTwoProcesses(t *testing.T) {
 	}
 	close(gone)
 	q.ended()
+}
+
+// A server that is stopped while it waits for another process waits on: a third one, to which the socket is handed over,
+// takes its end for that of both.
+func TestQUICServersOfThreeProcesses(t *testing.T) {
+	q := twoOfOneSocket(t)
+	gone := q.handOver()
+	q.begin(q.second, q.handed)
+	eventually.Holds(t, "the second one waits", q.secondWaits)
+	began, stopped := time.Now(), make(chan error)
+	go func() { stopped <- q.second.Stop() }()
+	select {
+	case err := <-stopped:
+		if time.Since(began) < letGoTime {
+			t.Errorf("the second one ends before the first: %v", err)
+		}
+	case <-time.After(letGoTime / 10): // it has the chance to go wrong
+		close(gone)
+		if err := <-stopped; err != nil {
+			t.Error(err)
+		}
+	}
+	if err := q.first.Stop(); err != nil {
+		t.Error(err)
+	}
+	q.wg.Wait()
 }
 
 // sameSocket is two servers of one socket, the first of which serves, and a client of it.
@@ -187,6 +208,25 @@ func twoOfOneSocket(t *testing.T) *sameSocket {
 }
 
 func (q *sameSocket) begin(s *ServerQUIC, p net.PacketConn) { q.wg.Go(func() { s.ServePacket(p) }) }
+
+// handOver makes the second server one of a process to which the first one's has handed over its socket. The channel is
+// to be closed when that has ended.
+func (q *sameSocket) handOver() (gone chan struct{}) {
+	gone = make(chan struct{})
+	g := &generation{giver: gone, unopened: 1, unsettled: 1, servers: []*Server{q.second.Server}}
+	for _, c := range []*chan struct{}{&g.opened, &g.settled, &g.drained, &g.late} {
+		*c = make(chan struct{})
+	}
+	q.second.generation = g
+	return gone
+}
+
+func (q *sameSocket) secondWaits() bool {
+	g := q.second.generation
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.unopened == 0 && g.unsettled == 1
+}
 
 func (q *sameSocket) secondServes() bool {
 	q.second.mu.Lock()

@@ -290,7 +290,7 @@ func (s *Server) Stop() error {
 	if s.generation.successor() == nil {
 		// Caddy stops one server after the other: their slow queries would be waited for in turn.
 		if s.generation != nil {
-			s.generation.drain()
+			<-s.generation.drain()
 		}
 		s.drain()
 		return s.stopErr

@@ -42,21 +42,32 @@ func (s *Server) afterPredecessor() bool {
 	s.mu.Lock()
 	before := s.predecessor
 	s.mu.Unlock()
-	var letGo <-chan struct{}
 	switch {
 	case before != nil:
-		letGo = before.drained
+		select {
+		case <-before.drained:
+		case <-s.told:
+		case <-time.After(letGoTime):
+		}
 	case s.generation != nil && s.generation.giver != nil:
-		letGo = s.generation.giver
-	default:
-		return !s.isStopped()
-	}
-	select {
-	case <-letGo:
-	case <-s.told:
-	case <-time.After(letGoTime):
+		select {
+		case <-s.generation.giver:
+		case <-time.After(letGoTime): // also if s is told to stop: see awaitGiver
+		}
 	}
 	return !s.isStopped()
+}
+
+// awaitGiver waits until no server of g waits for the process that has handed over its sockets. A third process, which
+// gets them from this one, takes its end for a sign that nobody reads them any more.
+func (g *generation) awaitGiver() {
+	if g.giver == nil {
+		return
+	}
+	select {
+	case <-g.settled:
+	case <-time.After(letGoTime):
+	}
 }
 
 // untilAnotherParent returns a channel that is closed when the process that has begun this one has ended: as one that
