@@ -186,6 +186,46 @@ func TestServiceManager(t *testing.T) {
 	m.hears(t, "STOPPING=1\n")
 }
 
+// What comes while the program is not there waits in the manager's sockets for the next one, also if the one before was
+// reloaded, or had the sockets from another one.
+func TestServiceManagerRestart(t *testing.T) {
+	m := newManager(t)
+	go io.Copy(io.Discard, m.notify)
+	for what, before := range map[string]func(*program) *program{
+		"start":   func(p *program) *program { return p },
+		"reload":  func(p *program) *program { p.reload(t); return p },
+		"upgrade": func(p *program) *program { return p.upgrade(t) },
+	} {
+		p := m.run(t)
+		p.out.Await(t, "compatible with")
+		before(p).terminate(t)
+		answered := make(chan error, 2)
+		for _, network := range []string{"udp", "tcp"} {
+			conn, err := dns.Dial(network, m.addr)
+			if err != nil {
+				t.Fatalf("%s, over %s: %v", what, network, err)
+			}
+			defer conn.Close()
+			if err := conn.WriteMsg(new(dns.Msg).SetQuestion("example.org.", dns.TypeA)); err != nil {
+				t.Errorf("%s, over %s: %v", what, network, err)
+			}
+			go func() {
+				conn.SetReadDeadline(time.Now().Add(20 * time.Second))
+				_, err := conn.ReadMsg()
+				answered <- err
+			}()
+		}
+		next := m.run(t)
+		for range 2 {
+			if err := <-answered; err != nil {
+				t.Errorf("%s: %v", what, err)
+			}
+		}
+		m.answers(t)
+		next.terminate(t)
+	}
+}
+
 // A socket that no block is for is told of, and nobody waits at it.
 func TestServiceManagerUnusedSocket(t *testing.T) {
 	m := newManager(t)

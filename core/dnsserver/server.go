@@ -22,6 +22,7 @@ import (
 	"github.com/coredns/coredns/plugin/pkg/keyring"
 	"github.com/coredns/coredns/plugin/pkg/log"
 	"github.com/coredns/coredns/plugin/pkg/proxyproto"
+	"github.com/coredns/coredns/plugin/pkg/systemd"
 	"github.com/coredns/coredns/plugin/pkg/transport"
 	"github.com/coredns/coredns/plugin/pkg/wire"
 
@@ -321,7 +322,8 @@ func (s *Server) drain() {
 		s.mu.Unlock()
 
 		// Who comes at the last moment is better served by others: other processes, or other sockets of a reload.
-		s.service().Leaving.Store(s.leaving.Load() || !s.hasSuccessor())
+		// Sockets that a service manager has are left as they are: it gives them to the next process.
+		s.service().Leaving.Store((s.leaving.Load() || !s.hasSuccessor()) && !systemd.Keeps(s.hostPort()))
 		ctx, cancel := context.WithTimeout(context.Background(), s.grace)
 		defer cancel()
 		errs := make([]error, len(running)+1)

@@ -12,7 +12,9 @@ import (
 	"net"
 	"net/netip"
 	"os"
+	"slices"
 	"strconv"
+	"strings"
 	"sync"
 	"syscall"
 )
@@ -37,6 +39,7 @@ func Listener(addr string) net.Listener {
 	for i, l := range handed.streams {
 		if at(l.Addr(), addr) {
 			handed.streams = append(handed.streams[:i:i], handed.streams[i+1:]...)
+			note(addr)
 			return l
 		}
 	}
@@ -51,11 +54,27 @@ func PacketConn(addr string) net.PacketConn {
 	for i, p := range handed.packets {
 		if at(p.LocalAddr(), addr) {
 			handed.packets = append(handed.packets[:i:i], handed.packets[i+1:]...)
+			note(addr)
 			return p
 		}
 	}
 	return nil
 }
+
+// keptVar is the variable of the environment that has the addresses whose sockets were given by Listener or PacketConn.
+// A process that takes the place of this one gets the sockets from it, and this variable, too.
+const keptVar = "COREDNS__KEPT_SOCKETS"
+
+// note notes that a socket was given for addr.
+func note(addr string) {
+	if !Keeps(addr) {
+		os.Setenv(keptVar, os.Getenv(keptVar)+" "+addr)
+	}
+}
+
+// Keeps reports whether the manager has a socket that was given for addr, to this process or to one before it. What
+// comes when the process has ended waits there for the next one: nothing may be done to it that outlasts the process.
+func Keeps(addr string) bool { return slices.Contains(strings.Fields(os.Getenv(keptVar)), addr) }
 
 // Unused closes the sockets that were handed over and that nobody has taken, and returns their addresses.
 func Unused() (addrs []string) {
