@@ -22,6 +22,9 @@ type HTTP1 struct {
 	conns    *handedConns
 	done     chan struct{} // closed when net/http takes no more connections
 	stopping atomic.Bool
+
+	mu      sync.Mutex
+	unasked map[net.Conn]struct{} // connections without a request so far; nil when they are closed
 }
 
 // HTTP1Settings is what net/http is told once.
@@ -34,7 +37,8 @@ type HTTP1Settings struct {
 func NewHTTP1(settings HTTP1Settings, p *service.Seat, addr net.Addr) *HTTP1 {
 	h := &HTTP1{
 		HTTP1Settings: settings, seat: p, done: make(chan struct{}),
-		conns: &handedConns{addr: addr, conns: make(chan net.Conn), closed: make(chan struct{})},
+		conns:   &handedConns{addr: addr, conns: make(chan net.Conn), closed: make(chan struct{})},
+		unasked: map[net.Conn]struct{}{},
 	}
 	h.server = &http.Server{
 		Handler:        h,
@@ -45,6 +49,7 @@ func NewHTTP1(settings HTTP1Settings, p *service.Seat, addr net.Addr) *HTTP1 {
 		ErrorLog:       debugLog(),
 		// So that a request finds its connection, to say that that is busy.
 		ConnContext: withConn,
+		ConnState:   h.track,
 	}
 	go func() {
 		defer close(h.done)
@@ -95,6 +100,7 @@ func (h *HTTP1) Stop(ctx context.Context) error {
 	case <-time.After(service.DrainTime): // a request may be on its way; it is told that it is the last one
 	case <-ctx.Done():
 	}
+	h.closeUnasked()
 	err := h.server.Shutdown(ctx)
 	// Some took longer than there was time.
 	if err != nil {
@@ -103,6 +109,32 @@ func (h *HTTP1) Stop(ctx context.Context) error {
 	h.conns.Close()
 	<-h.done
 	return err
+}
+
+// track is the ConnState of the server.
+func (h *HTTP1) track(c net.Conn, state http.ConnState) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	switch {
+	case state != http.StateNew:
+		delete(h.unasked, c)
+	case h.unasked != nil:
+		h.unasked[c] = struct{}{}
+	default:
+		go c.Close()
+	}
+}
+
+// closeUnasked closes the connections that have had no request, now and later: net/http would leave them open for
+// seconds while it shuts down, and drop the request of a client that has connected ahead of it.
+func (h *HTTP1) closeUnasked() {
+	h.mu.Lock()
+	unasked := h.unasked
+	h.unasked = nil
+	h.mu.Unlock()
+	for c := range unasked {
+		c.Close()
+	}
 }
 
 // handedConns is the listener from which net/http gets connections that somebody else has accepted.

@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"context"
 	"crypto/tls"
+	"encoding/base64"
 	"fmt"
 	"io"
 	"net"
@@ -38,6 +39,42 @@ func TestIdleConnectionAtTheEnd(t *testing.T) {
 	}
 	if _, err := r.ReadByte(); err != io.EOF {
 		t.Errorf("the connection ended with %v", err)
+	}
+}
+
+// A connection without a request is closed when the server stops, though another one is still at work: a request that
+// came later would be dropped.
+func TestUnaskedConnectionAtTheEnd(t *testing.T) {
+	for how, config := range map[string]*tls.Config{"plain": nil, "TLS": coretest.Certificate(t, "http/1.1")} {
+		g := coretest.NewGate(t)
+		of := serviceFor(t, g)
+		of.Read = time.Minute // else that ends it
+		s := serve(t, of, config)
+		dialled := func() net.Conn {
+			c := coretest.Dial(t, s.addr)
+			if config == nil {
+				return c
+			}
+			secure := tls.Client(c, clients.Trusting)
+			if err := secure.Handshake(); err != nil {
+				t.Fatal(err)
+			}
+			return secure
+		}
+		unasked, busy := dialled(), dialled()
+		fmt.Fprintf(busy, "GET /dns-query?dns=%s HTTP/1.1\r\nHost: example.org\r\n\r\n",
+			base64.RawURLEncoding.EncodeToString(coretest.Packed(t, coretest.Query("slow."))))
+		g.Holds(t, 1)
+		ended := coretest.Stopping(t, s.end)
+		unasked.SetReadDeadline(time.Now().Add(4 * time.Second)) // net/http closes it after five
+		if _, err := unasked.Read(make([]byte, 1)); err != io.EOF {
+			t.Errorf("%s: the connection without a request: %v", how, err)
+		}
+		g.Open()
+		if resp, err := http.ReadResponse(bufio.NewReader(busy), nil); err != nil || resp.StatusCode != http.StatusOK {
+			t.Errorf("%s: the one that is at work: %v, %v", how, resp, err)
+		}
+		ended()
 	}
 }
 
