@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/coredns/coredns/core/dnsserver"
+	"github.com/coredns/coredns/plugin/pkg/log"
 )
 
 // holdSignals keeps signals that ask for a reload or an upgrade until release is called, when the process serves. Caddy
@@ -69,27 +70,41 @@ func asksForMore(s os.Signal) bool {
 // interrupts in the first one.
 var caddyAsks = [...]string{"caddy.trapSignalsCrossPlatform.func1(", "caddy.trapSignalsPosix.func1("}
 
-// mostStacks is how many octets of stacks are looked at: those of some ten thousand goroutines.
-const mostStacks = 16 << 20
+// How many octets of stacks are looked at: at most those of some ten thousand goroutines.
+const (
+	leastStacks = 1 << 20 // as a beginning
+	mostStacks  = 16 << 20
+)
 
 // awaitCaddy waits until Caddy has asked for signals, which nothing but its goroutines tell: they wait for one then.
 // What comes before goes to nobody else than held. The time is limited; it reports false if that was not enough.
 func awaitCaddy() (asks bool) {
-	stacks := make([]byte, 1<<20)
+	room := make([]byte, leastStacks)
 	for end := time.Now().Add(time.Second); time.Now().Before(end); {
-		switch n := runtime.Stack(stacks, true); {
-		case caddyWaits(stacks[:n]):
+		all, whole := stacks(room)
+		switch {
+		case caddyWaits(all):
 			return true
-		case n < len(stacks):
+		case whole:
 			time.Sleep(time.Millisecond)
-		case n < mostStacks: // they were cut
-			stacks = make([]byte, 4*n)
 		default: // looking again costs more than it tells
 			time.Sleep(200 * time.Millisecond)
 			return false
 		}
+		room = all[:cap(all)]
 	}
 	return false
+}
+
+// stacks is those of all goroutines, or a part of them if that is too much. They are put into room if that suffices.
+func stacks(room []byte) (all []byte, whole bool) {
+	for {
+		n := runtime.Stack(room, true)
+		if n < len(room) || 4*n > mostStacks {
+			return room[:n], n < len(room)
+		}
+		room = make([]byte, 4*n) // they were cut
+	}
 }
 
 // caddyWaits reports whether each kind of Caddy's goroutines waits for a signal.
@@ -120,17 +135,34 @@ func seen(held chan os.Signal) (all []os.Signal) {
 // insistEvery is how often the end is asked for again.
 const insistEvery = time.Second
 
+// insistTimes is how often before an interrupt takes its place. Only tests change it.
+var insistTimes = 5
+
 // insist repeats a signal to end until the process has ended. Caddy handles one signal at a time, which takes a while
 // if it is a reload that waits for an API: that is given up. Of what comes meanwhile it keeps one signal and drops the
 // others. When it ends the process it looks at no further ones.
+//
+// A reload that waits for a disk that does not answer cannot be given up. Caddy has another goroutine for interrupts,
+// which ends the process all the same.
 func insist() {
 	end := make(chan os.Signal, 1)
 	signal.Notify(end, syscall.SIGTERM, syscall.SIGQUIT)
-	for s := range end {
+	for n := 1; ; n++ {
+		s := <-end
 		dnsserver.GiveUp()
 		time.Sleep(insistEvery)
+		if n == insistTimes && !caddyEnds() {
+			log.Warningf("The process ends in the middle of a reload, as that takes long")
+			raise(os.Interrupt)
+		}
 		raise(s)
 	}
+}
+
+// caddyEnds reports whether Caddy calls what is to be called at the end.
+func caddyEnds() bool {
+	all, _ := stacks(make([]byte, leastStacks))
+	return bytes.Contains(all, []byte("caddy.executeShutdownCallbacks("))
 }
 
 // raise sends s to this process.

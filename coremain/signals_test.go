@@ -28,6 +28,7 @@ func TestMain(m *testing.M) {
 	if corefile := os.Getenv(asProgram); corefile != "" {
 		os.Args = []string{os.Args[0], "-conf", corefile, "-pidfile", corefile + ".pid"}
 		registerSlow(filepath.Dir(corefile))
+		insistTimes = 2
 		Run()
 		os.Exit(0)
 	}
@@ -91,10 +92,14 @@ func TestReaderOfTheLogEnds(t *testing.T) {
 	}
 }
 
-// registerSlow registers a directive whose start says so, and goes on when there is a file "go" in a folder.
+// registerSlow registers a directive whose start says so, and goes on when there is a file "go" in a folder. With an
+// argument the end takes some seconds.
 func registerSlow(folder string) {
 	dnsserver.Directives = append([]string{"slow"}, dnsserver.Directives...)
 	caddy.RegisterPlugin("slow", caddy.Plugin{ServerType: serverType, Action: func(c *caddy.Controller) error {
+		if c.Next(); c.NextArg() {
+			c.OnFinalShutdown(func() error { time.Sleep(2 * insistEvery * time.Duration(insistTimes)); return nil })
+		}
 		c.OnStartup(func() error {
 			fmt.Println("starting")
 			for {
@@ -218,6 +223,65 @@ func TestEndDuringReload(t *testing.T) {
 	until("no such line")
 	if err := program.Wait(); err != nil {
 		t.Errorf("ended with %v", err)
+	}
+}
+
+// The end does not wait for a reload that does not come to its end.
+func TestEndDuringReloadThatHangs(t *testing.T) {
+	for _, by := range []syscall.Signal{syscall.SIGTERM, syscall.SIGQUIT} {
+		folder := t.TempDir()
+		corefile, starts := filepath.Join(folder, "Corefile"), filepath.Join(folder, "go")
+		for file, text := range map[string]string{corefile: "example.org:0 {\n slow\n}\n", starts: ""} {
+			if err := os.WriteFile(file, []byte(text), 0o644); err != nil {
+				t.Fatal(err)
+			}
+		}
+		program, out := begin(t, corefile)
+		stuck := time.AfterFunc(20*time.Second, func() { program.Process.Kill() })
+		defer stuck.Stop()
+		lines := bufio.NewScanner(out)
+		var all strings.Builder
+		until := func(text string) {
+			for lines.Scan() && !strings.Contains(lines.Text(), text) {
+				fmt.Fprintln(&all, lines.Text())
+			}
+		}
+		until("compatible with")
+		os.Remove(starts)
+		program.Process.Signal(syscall.SIGUSR1)
+		until("starting")
+		program.Process.Signal(by)
+		until("no such line")
+		if err := program.Wait(); err != nil || !strings.Contains(all.String(), "The process ends in the middle of a reload") {
+			t.Errorf("%v: ended with %v\n%s", by, err, &all)
+		}
+	}
+}
+
+// An end that takes long, by a plugin, is not asked for in another way.
+func TestEndThatTakesLong(t *testing.T) {
+	folder := t.TempDir()
+	corefile := filepath.Join(folder, "Corefile")
+	if err := os.WriteFile(corefile, []byte("example.org:0 {\n slow end\n}\n"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(folder, "go"), nil, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	program, out := begin(t, corefile)
+	stuck := time.AfterFunc(20*time.Second, func() { program.Process.Kill() })
+	defer stuck.Stop()
+	lines := bufio.NewReader(out)
+	for line := ""; line != "example.org.:0\n"; {
+		var err error
+		if line, err = lines.ReadString('\n'); err != nil {
+			t.Fatal(err)
+		}
+	}
+	program.Process.Signal(syscall.SIGTERM)
+	rest, _ := io.ReadAll(lines)
+	if err := program.Wait(); err != nil || strings.Contains(string(rest), "SIGINT") || strings.Contains(string(rest), "in the middle of") {
+		t.Errorf("ended with %v\n%s", err, rest)
 	}
 }
 

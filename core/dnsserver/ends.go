@@ -2,7 +2,12 @@ package dnsserver
 
 import (
 	"errors"
+	"fmt"
+	"path"
+	"reflect"
+	"runtime"
 	"sync"
+	"time"
 
 	"github.com/coredns/caddy"
 )
@@ -36,6 +41,33 @@ func GiveUp() {
 	restarting.Unlock()
 	for _, d := range all {
 		d.ends.begin()
+	}
+}
+
+// endTime is how long the plugins of a configuration have to end, all together. Only tests change it.
+var endTime = 10 * time.Second
+
+// leastEnd is what each of them has, also if others have taken all of that.
+const leastEnd = 100 * time.Millisecond
+
+// endBy is the error of end, also if it panics. One that has not returned by then is left alone: what it waits for,
+// such as a disk, may never answer.
+func endBy(deadline time.Time, end func() error) error {
+	over := make(chan error, 1)
+	go func() {
+		defer func() {
+			if r := recover(); r != nil {
+				over <- fmt.Errorf("panic: %v", r)
+			}
+		}()
+		over <- end()
+	}()
+	select {
+	case err := <-over:
+		return err
+	case <-time.After(max(leastEnd, time.Until(deadline))):
+		who := runtime.FuncForPC(reflect.ValueOf(end).Pointer()).Name()
+		return fmt.Errorf("%s has not come to its end within %s, and is left alone: maybe a disk does not answer", path.Base(who), endTime)
 	}
 }
 

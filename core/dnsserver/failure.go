@@ -2,6 +2,7 @@ package dnsserver
 
 import (
 	"io"
+	"time"
 
 	"github.com/coredns/coredns/plugin/pkg/log"
 )
@@ -12,7 +13,7 @@ import (
 // SetupFailed ends a configuration of which a setup function has failed; package corefile calls it.
 func (d *dnsContext) SetupFailed() {
 	claimHooks().remove()
-	if err := d.ends.run(); err != nil {
+	if err := endBy(time.Now().Add(endTime), d.ends.run); err != nil {
 		log.Errorf("Ending a configuration that cannot be set up: %v", err)
 	}
 }

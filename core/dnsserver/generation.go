@@ -2,7 +2,6 @@ package dnsserver
 
 import (
 	"errors"
-	"fmt"
 	"io"
 	"slices"
 	"sync"
@@ -303,12 +302,14 @@ func (g *generation) finalShutdown() error {
 	return g.endPlugins()
 }
 
-// endPlugins calls the OnShutdown of all plugins, once.
+// endPlugins calls the OnShutdown of all plugins, once. It comes to its end, whatever becomes of them: the next reload
+// and the end of the process wait for it.
 func (g *generation) endPlugins() (err error) {
 	g.ending.Do(func() {
 		g.ends.begin()
+		deadline := time.Now().Add(endTime)
 		for _, end := range append(g.plugins, g.ends.run) {
-			err = errors.Join(err, unpanicked(end))
+			err = errors.Join(err, endBy(deadline, end))
 		}
 		if next := g.successor(); next != nil {
 			next.forget(g)
@@ -320,17 +321,6 @@ func (g *generation) endPlugins() (err error) {
 		g.mu.Unlock()
 	})
 	return err
-}
-
-// unpanicked is the error of end, also if it panics: whoever waits for the end of its generation, such as the next
-// reload and the end of the process, would wait for ever.
-func unpanicked(end func() error) (err error) {
-	defer func() {
-		if r := recover(); r != nil {
-			err = fmt.Errorf("panic: %v", r)
-		}
-	}()
-	return end()
 }
 
 // isReplaced reports whether another generation has taken the place of g, or is about to.

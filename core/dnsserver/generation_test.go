@@ -139,6 +139,41 @@ func TestReplacedEndsBadly(t *testing.T) {
 	}
 }
 
+// A plugin that does not come to its end holds up neither others, nor the next reload, nor the end of the process.
+func TestPluginDoesNotEnd(t *testing.T) {
+	usual := endTime
+	endTime = 50 * time.Millisecond
+	t.Cleanup(func() { endTime = usual })
+	probed(t)
+	out := logtest.Capture(t)
+	i := started(t, ".:0 {\nprobe one hangs\n}\nexample.org:0 {\nprobe beside\n}")
+	defer probing.gate.open()
+	over := make(chan []error, 1)
+	go func() {
+		for _, text := range []string{"two", "three hangs"} {
+			next, err := i.Restart(inputOf(".:0 {\nprobe " + text + "\n}\n"))
+			if err != nil {
+				over <- []error{err}
+				return
+			}
+			i = next
+		}
+		over <- i.ShutdownCallbacks()
+	}()
+	select {
+	case errs := <-over:
+		if len(errs) != 1 || !strings.Contains(errs[0].Error(), "dnsserver.setupProbe.func") || !strings.Contains(errs[0].Error(), "has not come to its end within 50ms") {
+			t.Errorf("the end: %v", errs)
+		}
+	case <-time.After(20 * time.Second):
+		t.Error("they are waited for")
+	}
+	expectNoted(t, "one starts, beside starts, two starts, one ends, beside ends, three starts, two ends, three is told of the end, three ends")
+	if want := "Shutting down a configuration that was replaced: dnsserver.setupProbe.func"; strings.Count(out.String(), want) != 1 {
+		t.Errorf("logged %s", out)
+	}
+}
+
 // In a reload no query is lost: those under way are answered by the old configuration, whose plugins end after them;
 // further ones, also on connections that were open, by the new one.
 func TestReload(t *testing.T) {

@@ -27,6 +27,7 @@ import (
 //	bad         the setup fails
 //	ill         OnShutdown fails
 //	panics      OnShutdown panics
+//	hangs       OnShutdown waits for the gate
 //
 // Instead of a text "on ADDRESS..." tells where to listen, and "all" does that everywhere; else it is 127.0.0.1.
 type probe struct {
@@ -91,7 +92,7 @@ func setupProbe(c *caddy.Controller) error {
 		cfg.ListenHosts = []string{""}
 	}
 	var fails error
-	late, panics, ill := false, false, error(nil)
+	late, panics, hangs, ill := false, false, false, error(nil)
 	for c.NextArg() {
 		switch c.Val() {
 		case "view":
@@ -105,6 +106,8 @@ func setupProbe(c *caddy.Controller) error {
 			ill = errors.New("as asked at the end")
 		case "panics":
 			panics = true
+		case "hangs":
+			hangs = true
 		case "bad":
 			return errors.New("as asked")
 		}
@@ -119,6 +122,9 @@ func setupProbe(c *caddy.Controller) error {
 	}
 	ends := func() error {
 		note(p.text + " ends")
+		if hangs {
+			<-probing.gate.opened
+		}
 		if panics {
 			panic("as asked at the end")
 		}

@@ -26,6 +26,7 @@ var restarting struct {
 type restart struct {
 	now, next *generation
 	made      *dnsContext
+	slow      *time.Timer // tells that it takes long
 }
 
 // lineage is the same for an instance and those that take its place: caddy has them share what counts their servers. A
@@ -47,6 +48,7 @@ func endRestart(i *caddy.Instance) restart {
 	if r == nil {
 		return restart{}
 	}
+	r.slow.Stop()
 	return *r
 }
 
@@ -79,7 +81,7 @@ func (g *generation) restart() error {
 	if restarting.all == nil {
 		restarting.all = map[uintptr]*restart{}
 	}
-	restarting.all[lineage(g.instance)] = &restart{now: g}
+	restarting.all[lineage(g.instance)] = &restart{now: g, slow: time.AfterFunc(longRestart, tellSlow)}
 	restarting.Unlock()
 	g.hooks.remove()
 	g.debug = log.D.Value() // as the configuration says, or somebody has told the process since
@@ -98,6 +100,13 @@ func (g *generation) awaitEnd() {
 }
 
 const longEnd = 10 * time.Second
+
+// longRestart is after how long a restart is told of that goes on. Only tests change it.
+var longRestart = 10 * time.Second
+
+func tellSlow() {
+	log.Warningf("The reload takes long: a plugin of the new configuration has not started yet, as it reads much, or a disk or an API does not answer. The old configuration goes on")
+}
 
 // replaced lets the next one try to take the place of g, or find that it is taken.
 func (g *generation) replaced() {

@@ -11,6 +11,7 @@ import (
 
 	"github.com/coredns/coredns/plugin/pkg/eventually"
 	"github.com/coredns/coredns/plugin/pkg/log"
+	"github.com/coredns/coredns/plugin/pkg/log/logtest"
 	"github.com/coredns/coredns/plugin/pkg/loopback"
 
 	"github.com/coredns/caddy"
@@ -119,4 +120,26 @@ func TestLevelAfterFailedReload(t *testing.T) {
 		}
 	}
 	probing.setup = nil
+}
+
+// A reload that takes long is told of, and not when it is over.
+func TestSlowReload(t *testing.T) {
+	usual := longRestart
+	t.Cleanup(func() { longRestart = usual })
+	probed(t)
+	out := logtest.Capture(t)
+	i := started(t, ".:0 {\nprobe one\n}")
+	const line = "The reload takes long"
+	longRestart = time.Hour
+	i, err := i.Restart(inputOf(".:0 {\nprobe two\n}"))
+	if err != nil || strings.Contains(out.String(), line) {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	longRestart = time.Millisecond
+	probing.setup = func(*caddy.Controller) {
+		eventually.Holds(t, line, func() bool { return strings.Contains(out.String(), line) })
+	}
+	if _, err = i.Restart(inputOf(".:0 {\nprobe three\n}")); err != nil {
+		t.Fatal(err)
+	}
 }
