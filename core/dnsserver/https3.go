@@ -80,7 +80,7 @@ func (s *ServerHTTPS3) ServePacket(p net.PacketConn) error {
 		if err != nil {
 			return err
 		}
-		t = doh.NewHTTP3(q, s.headerSpace(), s.IdleTimeout, &s.settings.Configs)
+		t = doh.NewHTTP3(q, s.headerSpace(), s.IdleTimeout)
 	}
 	if !s.start(t) {
 		return t.Stop(context.Background())

@@ -1,12 +1,16 @@
 package doh
 
 import (
+	"context"
 	"crypto/tls"
+	"errors"
 	"io"
 	"net/http"
 	"testing"
 	"time"
 
+	"github.com/quic-go/quic-go"
+	"github.com/quic-go/quic-go/http3"
 	"golang.org/x/net/http2"
 
 	"github.com/coredns/coredns/core/internal/coretest"
@@ -108,4 +112,70 @@ func TestHTTP1GivesWaySilent(t *testing.T) {
 	if !coretest.ClosedAfter(t, c, began, lastRequest) {
 		t.Error("it was closed at once")
 	}
+}
+
+// A connection of HTTP/3 that gives way to another tells its client, which then knows that what was on its way may be
+// asked again.
+func TestHTTP3GivesWay(t *testing.T) {
+	of := serviceFor(t, coretest.Echo)
+	of.Connections = 1
+	s, _ := serve3(t, of)
+	l := coretest.NewLink(t, s.addr, coretest.FarAway, 0)
+	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+	defer cancel()
+	client, err := quic.DialAddr(ctx, l.Addr(), &tls.Config{InsecureSkipVerify: true, NextProtos: []string{http3.NextProtoH3}}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := new(http3.Transport).NewClientConn(client)
+	ask := func() error {
+		target := "https://" + l.Addr() + inURL(coretest.Packed(t, coretest.Query("www.")))
+		req, err := http.NewRequestWithContext(ctx, http.MethodGet, target, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		resp, err := c.RoundTrip(req)
+		if err == nil {
+			resp.Body.Close()
+		}
+		return err
+	}
+	if err := ask(); err != nil {
+		t.Fatal(err)
+	}
+	displace3(t, s)
+	var why *http3.Error
+	if err := ask(); errors.As(err, &why) && why.Remote && why.ErrorCode != http3.ErrCodeRequestRejected { // it may know in time
+		t.Errorf("what was on its way got %v", err)
+	}
+}
+
+// A client that stays though it was told to go is cut off.
+func TestHTTP3GivesWayInTheEnd(t *testing.T) {
+	of := serviceFor(t, coretest.Echo)
+	of.Connections, of.Idle = 1, time.Hour
+	s, _ := serve3(t, of)
+	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	defer cancel()
+	stays, err := quic.DialAddr(ctx, s.addr, &tls.Config{InsecureSkipVerify: true, NextProtos: []string{http3.NextProtoH3}},
+		&quic.Config{KeepAlivePeriod: time.Second, MaxIdleTimeout: time.Hour})
+	if err != nil {
+		t.Fatal(err)
+	}
+	displace3(t, s)
+	select {
+	case <-stays.Context().Done():
+	case <-ctx.Done():
+		t.Error("it is still there")
+	}
+}
+
+// displace3 is displace for HTTP/3.
+func displace3(t *testing.T, s *served) {
+	t.Helper()
+	c := clients.DialHTTP3(t, s.addr, http.MethodGet)
+	if _, err := c.Ask(coretest.Query("other.")); err != nil {
+		t.Errorf("the other client: %v", err)
+	}
+	c.Close()
 }

@@ -3,6 +3,7 @@ package doh
 import (
 	"context"
 	"net/http"
+	"sync/atomic"
 	"time"
 
 	"github.com/coredns/coredns/core/internal/quicconn"
@@ -20,42 +21,38 @@ type HTTP3Settings struct {
 // HTTP3 serves the connections of a QUIC transport. It implements service.Heirloom.
 type HTTP3 struct {
 	*quicconn.Transport
-	http *http3.Server
+	header int
+	idle   time.Duration
+	ending atomic.Bool // all clients are told that it is over
 }
 
-// NewHTTP3 serves HTTP/3 on the connections of t; header and idle are told to the library once.
-func NewHTTP3(t *quicconn.Transport, header int, idle time.Duration, configs *quicconn.Configs) *HTTP3 {
-	h := &HTTP3{Transport: t}
-	h.http = &http3.Server{
-		Handler:         h,
-		TLSConfig:       configs.TLS,
-		QUICConfig:      configs.QUIC,
-		EnableDatagrams: true,
-		MaxHeaderBytes:  header,
-		IdleTimeout:     idle,
-		ConnContext:     h.withConn,
-	}
-	return h
+// NewHTTP3 serves HTTP/3 on the connections of t; header and idle are told to the library.
+func NewHTTP3(t *quicconn.Transport, header int, idle time.Duration) *HTTP3 {
+	return &HTTP3{Transport: t, header: header, idle: idle}
 }
 
-// FitsHTTP reports whether the library may go on with what it was told: it cannot be told anything else while it has
-// connections.
+// FitsHTTP reports whether the connections that there are were told that.
 func (h *HTTP3) FitsHTTP(header int, idle time.Duration) bool {
-	return h.http.MaxHeaderBytes == header && h.http.IdleTimeout == idle
+	return h.header == header && h.idle == idle
 }
 
 // ServeConn serves one connection. One that comes when Stop has told all that it is over is closed at once.
+//
+// A server of the library can only tell all of its clients to go. So each connection has one of its own.
 func (h *HTTP3) ServeConn(c *quicconn.Conn) {
-	h.http.ServeQUICConn(c.Conn)
-	c.CloseWithError(quic.ApplicationErrorCode(http3.ErrCodeNoError), "")
-}
-
-// withConn puts the connection into the context of its requests.
-func (h *HTTP3) withConn(ctx context.Context, c *quic.Conn) context.Context {
-	if own := h.Find(c); own != nil {
-		return context.WithValue(ctx, busyConnKey{}, own)
+	defer c.CloseWithError(quic.ApplicationErrorCode(http3.ErrCodeNoError), "")
+	s := &http3.Server{
+		Handler: h, EnableDatagrams: true, MaxHeaderBytes: h.header, IdleTimeout: h.idle,
+		ConnContext: func(ctx context.Context, _ *quic.Conn) context.Context {
+			return context.WithValue(ctx, busyConnKey{}, c)
+		},
 	}
-	return ctx
+	// Shutdown sends GOAWAY, and waits until the client has gone; the transport closes the connection when its queries
+	// are answered, which only it knows.
+	c.OnLeave(func() { go s.Shutdown(c.Context()) })
+	if !h.ending.Load() {
+		s.ServeQUICConn(c.Conn)
+	}
 }
 
 // ServeHTTP answers a request.
@@ -73,16 +70,7 @@ func (h *HTTP3) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 // connections.
 func (h *HTTP3) Stop(ctx context.Context) error {
 	h.Settle(ctx)
-	// Shutdown sends GOAWAY, and waits until all connections are gone; the transport closes them when their queries
-	// are answered, which only it knows.
-	told, cancel := context.WithCancel(ctx)
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		h.http.Shutdown(told)
-	}()
-	err := h.Drain(ctx)
-	cancel()
-	<-done
-	return err
+	h.ending.Store(true)
+	h.Tell()
+	return h.Drain(ctx)
 }

@@ -78,7 +78,7 @@ func serve3(t testing.TB, s *service.Service) (*served, *HTTP3) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	h := NewHTTP3(q, HeaderSpace(s.HeaderBytes, leastHeader), s.Idle, &settings.Configs)
+	h := NewHTTP3(q, HeaderSpace(s.HeaderBytes, leastHeader), s.Idle)
 	end := coretest.Serving(t, h, func() error { return h.Serve(s, h.ServeConn) })
 	return &served{s, p.LocalAddr().String(), end, nil}, h
 }

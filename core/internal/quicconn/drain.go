@@ -208,3 +208,41 @@ func (c *Conn) drain(ctx context.Context, last time.Time) {
 		}
 	}
 }
+
+// leaveTime is how long a connection that gives way is kept for queries that came before its client was told.
+const leaveTime = 5 * time.Second
+
+// OnLeave has tell called when the client is to go, which its protocol can say. It does not wait.
+func (c *Conn) OnLeave(tell func()) { c.tell.Store(&tell) }
+
+// Tell tells all clients to go whose protocol can say that.
+func (t *Transport) Tell() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for c := range t.conns {
+		c.leave()
+	}
+}
+
+// leave tells the client to go. It reports false if the protocol cannot.
+func (c *Conn) leave() bool {
+	tell := c.tell.Load()
+	if tell != nil {
+		(*tell)()
+	}
+	return tell != nil
+}
+
+// Evict implements conn.Evictable. A client that was told asks on another connection what it would have asked on this
+// one. For the moment until it knows, closing would lose that.
+func (c *Conn) Evict(now bool) {
+	if now || !c.leave() {
+		c.CloseWithError(c.transport.codes.None, "idle")
+		return
+	}
+	time.AfterFunc(lastTime, func() {
+		ctx, cancel := context.WithTimeout(context.Background(), leaveTime)
+		defer cancel()
+		c.drain(ctx, time.Now())
+	})
+}

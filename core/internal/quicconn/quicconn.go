@@ -60,12 +60,13 @@ type Conn struct {
 	*quic.Conn
 	transport *Transport
 	inflight  service.Inflight
-	open      atomic.Int64 // see Open
-	asked     atomic.Bool  // it has had a query
-	ending    atomic.Bool  // it takes no more; see drain
-	failed    atomic.Bool  // see Fails
-	last      atomic.Int64 // when it had one; see conn.Evictable
-	unsent    atomic.Int64 // octets of replies that wait for the client
+	open      atomic.Int64           // see Open
+	asked     atomic.Bool            // it has had a query
+	ending    atomic.Bool            // it takes no more; see drain
+	failed    atomic.Bool            // see Fails
+	last      atomic.Int64           // when it had one; see conn.Evictable
+	unsent    atomic.Int64           // octets of replies that wait for the client
+	tell      atomic.Pointer[func()] // see OnLeave
 }
 
 // Windows of QUIC connections: a stream brings one query, so there is no need for more.
@@ -286,9 +287,8 @@ func (t *Transport) refuse(c *quic.Conn) {
 	c.CloseWithError(t.codes.TooMany, tooManyConns)
 }
 
-// IdleSince and Evict implement conn.Evictable.
+// IdleSince implements conn.Evictable.
 func (c *Conn) IdleSince() (int64, bool) { return c.last.Load(), !c.inflight.Busy() }
-func (c *Conn) Evict(bool)               { c.CloseWithError(c.transport.codes.None, "idle") }
 
 // Open counts a stream that brings a query, until Shut: from before it is read until its reply is written. A connection
 // that ends waits for it, for a while; one that must give way to another does not.
@@ -362,15 +362,3 @@ func (c *Conn) Enter() *service.Service { return c.transport.Enter() }
 
 // Service is that server.
 func (c *Conn) Service() *service.Service { return c.transport.Now() }
-
-// Find is the connection that the library knows as c, nil if there is none.
-func (t *Transport) Find(c *quic.Conn) *Conn {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	for own := range t.conns {
-		if own.Conn == c {
-			return own
-		}
-	}
-	return nil
-}

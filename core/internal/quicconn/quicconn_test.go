@@ -480,10 +480,10 @@ func TestNarrowLink(t *testing.T) {
 	}
 }
 
-// A connection is found as the library knows it, as long as it lasts.
-func TestFind(t *testing.T) {
+// A connection is known as long as it lasts.
+func TestForgotten(t *testing.T) {
 	s, e := serviceFor(t), newEcho()
-	found := make(chan bool, 1)
+	known := make(chan bool, 1)
 	p := coretest.ListenUDP(t)
 	q, err := Listen(s, p, p, codes)
 	if err != nil {
@@ -491,13 +491,16 @@ func TestFind(t *testing.T) {
 	}
 	coretest.Serving(t, q, func() error {
 		return q.Serve(s, func(c *Conn) {
-			found <- q.Find(c.Conn) == c && q.Find(new(quic.Conn)) == nil && c.Service() == s
+			q.mu.Lock()
+			_, ok := q.conns[c]
+			q.mu.Unlock()
+			known <- ok && c.Service() == s
 			e.serve(c)
 		})
 	})
 	c := dial(t, addrOf(q))
-	if !<-found {
-		t.Error("is not found")
+	if !<-known {
+		t.Error("is not known")
 	}
 	c.CloseWithError(0, "")
 	eventually.Holds(t, "it is forgotten", func() bool {
