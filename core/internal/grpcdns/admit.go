@@ -44,11 +44,11 @@ type admittedConn struct {
 	inflight service.Inflight
 	last     atomic.Int64 // when it had a query; see conn.Evictable
 	unread   unread
+	frames   atomic.Pointer[frames] // nil before the handshake is over
 }
 
-// IdleSince and Evict implement conn.Evictable.
+// IdleSince implements conn.Evictable.
 func (c *admittedConn) IdleSince() (int64, bool) { return c.last.Load(), !c.inflight.Busy() }
-func (c *admittedConn) Evict(bool)               { c.Conn.Close() }
 
 // Owed has EvictIdle wait for a client that takes its replies.
 func (c *admittedConn) Owed() bool { return c.unread.owed() }

@@ -3,8 +3,9 @@
 //	conn.Admission ──▶ library ──▶ Transport.Query ──▶ exec.Serve ──▶ writer ──▶ result
 //
 // The library has a goroutine for each call, and its own idea of HTTP/2; all that can be bounded by its options is. The
-// connections are admitted here (admit.go), so that one that is idle gives way to a new one. Any number of goroutines
-// may call a Transport. Start at Transport.Query; then Query, which answers one call for a server (query.go).
+// connections are admitted here (admit.go), so that one that is idle gives way to a new one, and its client is told
+// (leave.go). Any number of goroutines may call a Transport. Start at Transport.Query; then Query, which answers one
+// call for a server (query.go).
 package grpcdns
 
 import (
@@ -29,6 +30,7 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/credentials"
+	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/grpc/keepalive"
 	"google.golang.org/grpc/status"
 	"google.golang.org/grpc/tap"
@@ -118,16 +120,17 @@ func New(s *service.Service) *Transport {
 	if settings.traced {
 		opts = append(opts, grpc.UnaryInterceptor(t.joinSpan))
 	}
+	creds := insecure.NewCredentials()
 	if settings.auth.TLS {
-		opts = append(opts, grpc.Creds(credentials.NewTLS(&tls.Config{
+		creds = credentials.NewTLS(&tls.Config{
 			NextProtos: []string{"h2"},
 			// Asked for each connection: certificates change, and so does who sits there.
 			GetConfigForClient: func(hello *tls.ClientHelloInfo) (*tls.Config, error) {
 				return conn.ConfigFor(t.Now().Proto.(*Settings).TLS, hello)
 			},
-		})))
+		})
 	}
-	t.server = grpc.NewServer(opts...)
+	t.server = grpc.NewServer(append(opts, grpc.Creds(framing{creds}))...)
 	pb.RegisterDnsServiceServer(t.server, t)
 	return t
 }
