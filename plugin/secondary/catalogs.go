@@ -1,8 +1,6 @@
 package secondary
 
 import (
-	"errors"
-	"io/fs"
 	"maps"
 	"slices"
 	"strings"
@@ -61,10 +59,10 @@ func recordsOf(v *zone.Zone) (rrs []dns.RR) {
 
 // reconcile makes the members those that the catalogs list. The roster is locked.
 func (r *roster) reconcile() {
-	todo, removed := r.decide(), map[string]string{} // the path of a file, by folder
+	todo, left := r.decide(), map[*folder]bool{}
 	for _, a := range todo {
 		if z := r.replicas[a.zone]; z != nil && z.path() != "" {
-			removed[z.source.storage] = z.path()
+			left[z.folder()] = true
 		}
 		r.carryOut(a)
 	}
@@ -72,10 +70,8 @@ func (r *roster) reconcile() {
 		r.publish()
 		r.complain(todo)
 	}
-	for _, path := range removed { // else a crash could bring back what a zone of that name had
-		if err := syncFolder(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
-			slog.Warningf("Files of zones that are kept no more: %v", err)
-		}
+	for f := range left { // nobody waits for a disk with the roster locked
+		r.done.Go(f.clearInTime)
 	}
 }
 
@@ -263,5 +259,7 @@ func (r *roster) dismiss(name string) {
 	z := r.replicas[name]
 	r.remove(name)
 	delete(r.members, name)
-	z.forget()
+	if path := z.path(); path != "" {
+		z.folder().doom(path)
+	}
 }

@@ -32,10 +32,6 @@ type rooms struct {
 
 	listens <-chan struct{} // closed when the configuration serves; nil if it does so already
 
-	// filing is held while a file takes the place of another one, and while one is removed: what a replica that is gone
-	// was writing must not take the place of what the next one of its name has stored, nor be left behind.
-	filing sync.Mutex
-
 	mu       sync.Mutex
 	leapt    chan struct{}        // see leap
 	until    map[string]time.Time // a primary is left alone

@@ -61,6 +61,9 @@ func (r *replica) load() {
 		return
 	}
 	r.looked = true
+	if r.folder().dooms(path) { // that is of another zone of the name
+		return
+	}
 	info, err := os.Stat(path)
 	if errors.Is(err, fs.ErrNotExist) {
 		return
@@ -120,7 +123,7 @@ var (
 
 // store writes the zone to its file, all of it or nothing.
 func (r *replica) store(s *storing) error {
-	path := r.path()
+	path, folder := r.path(), r.folder()
 	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 		return err
 	}
@@ -138,14 +141,14 @@ func (r *replica) store(s *storing) error {
 		if err := os.Chtimes(written, time.Time{}, s.at); err != nil {
 			return err
 		}
-		r.rooms.filing.Lock() // first: each zone of this process has its turn, however many there are
+		folder.filing.Lock() // first: each zone of this process has its turn, however many there are
 		unlockDir, err := zonefile.LockFolder(filepath.Dir(path))
 		if err != nil {
-			r.rooms.filing.Unlock()
+			folder.filing.Unlock()
 			return err
 		}
 		unlock = func() {
-			r.rooms.filing.Unlock()
+			folder.filing.Unlock()
 			unlockDir()
 		}
 		if r.gone.Load() {
@@ -154,12 +157,18 @@ func (r *replica) store(s *storing) error {
 		if r.isInherited() { // while this waited
 			return errInherited
 		}
-		head := readHead(path)
+		var head head
+		if !folder.dooms(path) {
+			head = readHead(path)
+		}
 		if older := head.serial - v.Serial(); !s.useless && head.known && r.source.noted(head.note) && older != 0 && older < 1<<31 { // RFC 1982
 			return errOlder
 		}
 		return nil
 	})
+	if err == nil {
+		folder.spare(path)
+	}
 	unlock()
 	if errors.Is(err, errOlder) || errors.Is(err, errGone) {
 		return nil // it is another one's now
@@ -173,17 +182,6 @@ const unfinished = ".db.*.new"
 
 // syncFolder makes durable that files of a folder are gone. It is a variable for tests.
 var syncFolder = zonefile.SyncFolder
-
-// forget removes what is stored by a replica that is gone. That is not durable yet: there may be many.
-func (r *replica) forget() {
-	r.rooms.filing.Lock()
-	defer r.rooms.filing.Unlock()
-	if path := r.path(); path != "" {
-		if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
-			slog.Warningf("Zone %s: %v", r.name(), err)
-		}
-	}
-}
 
 // head is the begin of a stored zone.
 type head struct {

@@ -273,7 +273,8 @@ func TestDismissedWhileStoring(t *testing.T) {
 			return len(files) == 1
 		})
 		r.gone.Store(true)
-		r.forget()
+		r.folder().doom(r.path())
+		r.folder().clear()
 		if next != "" {
 			if err := os.WriteFile(r.path(), []byte(next), 0o600); err != nil {
 				t.Fatal(err)
@@ -377,7 +378,7 @@ func TestDiskDoesNotAnswer(t *testing.T) {
 	t.Cleanup(func() { diskPatience = usual })
 	dir, p := t.TempDir(), newPrimary(t)
 	var names []string
-	for i := range maxTransfers + cap(stores) + 1 {
+	for i := range maxTransfers + mostStores + 1 {
 		names = append(names, fmt.Sprintf("z%d.example.", i))
 	}
 	serve := func(serial int) {
@@ -387,7 +388,7 @@ func TestDiskDoesNotAnswer(t *testing.T) {
 	}
 	s := handler(t, "secondary", fmt.Sprintf("secondary %s {\ntransfer from %s\nstorage %s\n}", strings.Join(names, " "), p.addr, dir)).(Secondary)
 	serve(7)
-	s.roster.rooms.filing.Lock() // as a write that does not come to its end
+	folderAt(dir).filing.Lock() // as a write that does not come to its end
 	s.roster.start(nil)
 	for _, name := range names {
 		becomes(t, s, "a."+name, "192.0.2.7")
@@ -401,18 +402,18 @@ func TestDiskDoesNotAnswer(t *testing.T) {
 	if n := strings.Count(out.String(), "does not answer"); n != 1 {
 		t.Errorf("it is told %d times:\n%s", n, out.String())
 	}
-	s.roster.rooms.filing.Unlock()
+	folderAt(dir).filing.Unlock()
 	eventually.Holds(t, "storing what came meanwhile", func() bool {
 		return !slices.ContainsFunc(names, func(name string) bool { return readHead(s.roster.replicas[name].path()).serial != 8 })
 	})
-	s.roster.rooms.filing.Lock()
+	folderAt(dir).filing.Lock()
 	serve(9)
 	for _, name := range names {
 		s.roster.replicas[name].notify(netip.MustParseAddr("127.0.0.1"))
 		becomes(t, s, "a."+name, "192.0.2.9")
 	}
 	s.roster.stop()
-	s.roster.rooms.filing.Unlock()
+	folderAt(dir).filing.Unlock()
 	for _, name := range names {
 		if begun := s.roster.replicas[name].storing; begun != nil {
 			<-begun.done
@@ -432,7 +433,7 @@ func TestInheritedWhileStored(t *testing.T) {
 		files, _ := filepath.Glob(filepath.Join(dir, unfinished))
 		return len(files)
 	}
-	r.rooms.filing.Lock()
+	r.folder().filing.Lock()
 	p.set("example.org.", text(8, slow, "a A 192.0.2.8"))
 	r.notify(netip.MustParseAddr("127.0.0.1"))
 	eventually.Holds(t, "a file that is written", func() bool { return unfinished() == 1 })
@@ -443,7 +444,7 @@ func TestInheritedWhileStored(t *testing.T) {
 	if err := os.WriteFile(r.path(), []byte(its), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	r.rooms.filing.Unlock()
+	r.folder().filing.Unlock()
 	eventually.Holds(t, "the end of storing", func() bool { return unfinished() == 0 })
 	if got, err := os.ReadFile(r.path()); string(got) != its {
 		t.Errorf("got %s, %v", got, err)

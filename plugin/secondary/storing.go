@@ -2,13 +2,15 @@ package secondary
 
 import (
 	"errors"
+	"io/fs"
 	"os"
+	"sync"
 	"sync/atomic"
 	"time"
 )
 
 // A disk may be slow, or not answer at all, as one in the network may. Zones are served and followed all the same: run
-// waits a moment only for what is stored. A few are stored at a time, of all in the process, as each takes a thread of it
+// waits a moment only for what is stored. A few are stored in a folder at a time, as each takes a thread of the process
 // for as long as the disk does not answer.
 
 // storing is one time that a zone is stored.
@@ -19,13 +21,33 @@ type storing struct {
 	done    chan error // has what became of it; anew is known then
 }
 
-// stores is room for the zones of the process that are stored at once.
-var stores = make(chan struct{}, 8)
+// folder is where zones are stored. Each may be on a disk of its own.
+type folder struct {
+	stores   chan struct{} // has what is stored there at once
+	late     atomic.Bool   // it was told that the disk does not answer
+	answered atomic.Int64  // when something was stored last, in seconds of Unix: many zones wait for each other
 
-var (
-	late     atomic.Bool  // it was told that the disk does not answer
-	answered atomic.Int64 // when something was stored last, in seconds of Unix: many zones wait for each other
-)
+	// filing is held while a file takes the place of another one, and while one is removed: what a replica that is gone
+	// was writing must not take the place of what the next one of its name has stored, nor be left behind.
+	filing sync.Mutex
+
+	mu     sync.Mutex      // not held while the disk is waited for
+	doomed map[string]bool // files that are to be removed, by path
+}
+
+// mostStores is how many zones are stored in a folder at once.
+const mostStores = 8
+
+// folders are those of the process, by path.
+var folders sync.Map
+
+func folderAt(path string) *folder {
+	f, _ := folders.LoadOrStore(path, &folder{stores: make(chan struct{}, mostStores), doomed: map[string]bool{}})
+	return f.(*folder)
+}
+
+// folder is where the zone is stored.
+func (r *replica) folder() *folder { return folderAt(r.source.storage) }
 
 // diskPatience is how long run waits for a zone to be stored. Only tests change it.
 var diskPatience = 5 * time.Second
@@ -47,13 +69,14 @@ func (r *replica) keep(changed bool) {
 
 // file does what s says. It is not run that calls it.
 func (r *replica) file(s *storing) {
-	stores <- struct{}{}
+	f := r.folder()
+	f.stores <- struct{}{}
 	var err error
 	if s.anew = s.anew || r.gone.Load() || os.Chtimes(r.path(), time.Time{}, s.at) != nil; s.anew {
 		err = r.store(s)
 	}
-	answered.Store(time.Now().Unix())
-	<-stores
+	f.answered.Store(time.Now().Unix())
+	<-f.stores
 	s.done <- err
 }
 
@@ -63,13 +86,14 @@ func (r *replica) await() bool {
 	if r.storing == nil {
 		return true
 	}
+	f := r.folder()
 	select {
 	case err := <-r.storing.done:
-		late.Store(false)
+		f.late.Store(false)
 		r.stored(err)
 		return true
 	case <-time.After(diskPatience):
-		if time.Since(time.Unix(answered.Load(), 0)) >= diskPatience && !late.Swap(true) {
+		if time.Since(time.Unix(f.answered.Load(), 0)) >= diskPatience && !f.late.Swap(true) {
 			slog.Warningf("Zone %s is not stored yet: the disk does not answer", r.name())
 		}
 		return false
@@ -110,5 +134,70 @@ func (r *replica) goOn(err error) {
 func (r *replica) storeLast() {
 	if r.await() && r.unstored {
 		r.keep(false)
+	}
+}
+
+// doom has the file at a path removed by clear, unless another replica stores a zone there before.
+func (f *folder) doom(path string) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.doomed[path] = true
+}
+
+// dooms reports whether the file at a path is to be removed.
+func (f *folder) dooms(path string) bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.doomed[path]
+}
+
+// spare has the file at a path not be removed: it is another one now, or gone. filing is held.
+func (f *folder) spare(path string) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	delete(f.doomed, path)
+}
+
+// anyDoomed is a path of a file that is to be removed, "" if there is none.
+func (f *folder) anyDoomed() string {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for path := range f.doomed {
+		return path
+	}
+	return ""
+}
+
+// clear removes what is to be removed, and makes that durable: else a crash could bring back what a zone of that name
+// had.
+func (f *folder) clear() {
+	f.filing.Lock()
+	defer f.filing.Unlock()
+	last := ""
+	for path := f.anyDoomed(); path != ""; path = f.anyDoomed() {
+		last = path
+		if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			slog.Warningf("Files of zones that are kept no more: %v", err)
+		}
+		f.spare(path)
+	}
+	if last == "" {
+		return
+	}
+	if err := syncFolder(last); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		slog.Warningf("Files of zones that are kept no more: %v", err)
+	}
+}
+
+// clearInTime is clear; it returns also when the disk does not answer.
+func (f *folder) clearInTime() {
+	over := make(chan struct{})
+	go func() {
+		defer close(over)
+		f.clear()
+	}()
+	select {
+	case <-over:
+	case <-time.After(diskPatience):
 	}
 }

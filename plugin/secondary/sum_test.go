@@ -74,7 +74,7 @@ func TestFilingInTurn(t *testing.T) {
 	from := &source{storage: t.TempDir(), primaries: []string{"192.0.2.1:53"}}
 	r := newReplica("example.org.", from, newRooms())
 	r.zone.Replace(build(t, 7))
-	r.rooms.filing.Lock()
+	r.folder().filing.Lock()
 	done := make(chan struct{})
 	go func() { r.keep(true); close(done) }()
 	for end := time.Now().Add(50 * time.Millisecond); time.Now().Before(end); time.Sleep(time.Millisecond) {
@@ -85,7 +85,7 @@ func TestFilingInTurn(t *testing.T) {
 		}
 		unlock()
 	}
-	r.rooms.filing.Unlock()
+	r.folder().filing.Unlock()
 	if <-done; readHead(r.path()).serial != 7 {
 		t.Error("the zone is not stored")
 	}
