@@ -69,6 +69,7 @@ func (s *Server) bindUDP() (net.PacketConn, error) {
 	p, others, err := reuseport.ListenPacketAlone("udp", addr)
 	if others {
 		warnShared("udp", addr)
+		s.others = true
 	}
 	return p, err
 }

@@ -125,7 +125,7 @@ func (s *Server) ServePacket(p net.PacketConn) error {
 	_, opened, over := s.serving()
 	defer over()
 	o := udp.Options{
-		One: s.oneSocket(), Proxy: s.proxyPackets(p), Shed: s.sheds(), Saturated: &s.saturated,
+		One: s.oneSocket(), Others: s.others, Proxy: s.proxyPackets(p), Shed: s.sheds(), Saturated: &s.saturated,
 	}
 	for _, cfg := range s.configs {
 		for _, name := range cfg.Direct {

@@ -49,6 +49,7 @@ type Server struct {
 	limits     limits
 	proto      any          // what the protocol's own package wants to know; see service.Service
 	saturated  atomic.Int32 // sockets with as many unsent replies as there may be; see Shed
+	others     bool         // of another process listen at the UDP address
 	grace      time.Duration
 	nth        int // of the servers of its group, from 0; the first one lists the zones
 	link       int // the interface of the address; see linkOf

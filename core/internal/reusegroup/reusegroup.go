@@ -27,6 +27,7 @@ const (
 	spreadAbove      = 0.95                   // processors that the process uses
 	consolidateBelow = 0.70
 	stay             = time.Second // spread, at least
+	besides          = time.Minute // spread, where another process listens, too, which may be about to end
 )
 
 // Group is the sockets of one address. Its methods may be called by any goroutine; a nil Group does nothing.
@@ -43,12 +44,17 @@ type Group struct {
 	before time.Duration
 }
 
-func newGroup(steer func(bool) bool, used func() time.Duration, now time.Time) *Group {
+// newGroup is consolidated, unless there are others at the address: the one socket that gets all would be theirs, and
+// if they are about to end nobody reads it.
+func newGroup(steer func(bool) bool, used func() time.Duration, others bool, now time.Time) *Group {
 	g := &Group{steer: steer, used: used, since: now, looked: now, before: used()}
-	if !steer(true) {
+	if !steer(!others) {
 		return nil
 	}
-	g.consolidated.Store(true)
+	if others {
+		g.since = now.Add(besides - stay)
+	}
+	g.consolidated.Store(!others)
 	return g
 }
 

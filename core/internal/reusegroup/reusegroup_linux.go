@@ -11,10 +11,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// New is the group of conn, one of the sockets of an address, consolidated. It is nil if the kernel does not let
-// itself be told.
-func New(conn syscall.Conn) *Group {
-	return newGroup(func(toFirst bool) bool { return steer(conn, toFirst) }, processTime, time.Now())
+// New is the group of conn, one of the sockets of an address, consolidated; or spread for a while if there are others,
+// of another process. It is nil if the kernel does not let itself be told.
+func New(conn syscall.Conn, others bool) *Group {
+	return newGroup(func(toFirst bool) bool { return steer(conn, toFirst) }, processTime, others, time.Now())
 }
 
 // Join is the loop of the socket fd. g may be nil.

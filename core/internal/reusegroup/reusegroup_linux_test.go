@@ -66,7 +66,7 @@ func read(c *net.UDPConn) (n int) {
 
 func TestKernelIsTold(t *testing.T) {
 	conns := sockets(t)
-	g := New(conns[1])
+	g := New(conns[1], false)
 	if g == nil {
 		t.Skip("the kernel knows no programs that choose a socket: Linux 4.5 does")
 	}
@@ -85,7 +85,7 @@ func TestKernelIsTold(t *testing.T) {
 func TestQueueIsHalfFull(t *testing.T) {
 	conns := sockets(t)
 	fd := descriptor(t, conns[0])
-	g := New(conns[0])
+	g := New(conns[0], false)
 	if g == nil {
 		t.Skip("the kernel knows no programs that choose a socket: Linux 4.5 does")
 	}

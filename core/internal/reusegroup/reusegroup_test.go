@@ -15,7 +15,7 @@ func TestGroup(t *testing.T) {
 			steered = toFirst
 		}
 		return steers
-	}, func() time.Duration { return used }, now)
+	}, func() time.Duration { return used }, false, now)
 	half := false
 	l := Loop{group: g, full: func(uintptr) bool { return half }}
 	for i, step := range []struct {
@@ -63,9 +63,23 @@ func TestGroup(t *testing.T) {
 	}
 }
 
+// Beside another process all sockets get datagrams, until that has had its time to end.
+func TestBesideAnotherProcess(t *testing.T) {
+	now := time.Unix(1000, 0)
+	steered := true
+	g := newGroup(func(toFirst bool) bool { steered = toFirst; return true }, func() time.Duration { return 0 }, true, now)
+	l := Loop{group: g, full: func(uintptr) bool { return false }}
+	for after := time.Duration(0); after <= besides; after += window {
+		l.Served(0, 1, 0, false, now.Add(after))
+		if want := after >= besides; g.Consolidated() != want || steered != want {
+			t.Fatalf("after %v: consolidated %v, the kernel was told %v", after, g.Consolidated(), steered)
+		}
+	}
+}
+
 // Where the kernel does not let itself be told there is no group, and nothing happens.
 func TestNoGroup(t *testing.T) {
-	g := newGroup(func(bool) bool { return false }, func() time.Duration { return 0 }, time.Now())
+	g := newGroup(func(bool) bool { return false }, func() time.Duration { return 0 }, false, time.Now())
 	if g != nil {
 		t.Fatal("there is one")
 	}
@@ -79,7 +93,7 @@ func TestNoGroup(t *testing.T) {
 
 // What the loop pays for a batch.
 func BenchmarkServed(b *testing.B) {
-	g := newGroup(func(bool) bool { return true }, func() time.Duration { return 0 }, time.Now())
+	g := newGroup(func(bool) bool { return true }, func() time.Duration { return 0 }, false, time.Now())
 	l := Loop{group: g, full: func(uintptr) bool { return false }}
 	now := time.Now()
 	b.ReportAllocs()

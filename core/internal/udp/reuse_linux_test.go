@@ -212,7 +212,7 @@ func TestNotConsolidated(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer conn.Close()
-	if reusegroup.New(conn) != nil {
+	if reusegroup.New(conn, false) != nil {
 		t.Error("a socket that has no group is consolidated")
 	}
 

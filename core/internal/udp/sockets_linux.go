@@ -92,7 +92,7 @@ func (t *Transport) takeExtra(conn *net.UDPConn, n int) (mine []*net.UDPConn) {
 		all.conns = append(all.conns, c.(*net.UDPConn))
 	}
 	if all.group == nil && len(all.conns) > 0 && Consolidate {
-		all.group = reusegroup.New(all.conns[0])
+		all.group = reusegroup.New(all.conns[0], t.Others)
 	}
 	for _, c := range all.conns {
 		// Each server closes its own descriptor; the socket lasts as long as any of them.

@@ -31,7 +31,7 @@ func socketLeaves(t *testing.T, host string, consolidated bool) {
 		conns[i], addr = p.(*net.UDPConn), p.LocalAddr().String()
 	}
 	if consolidated {
-		if reusegroup.New(conns[1]) == nil {
+		if reusegroup.New(conns[1], false) == nil {
 			t.Skip("the kernel does not let itself be told (before Linux 4.5)")
 		}
 	}

@@ -37,6 +37,7 @@ const MaxQuery = 65535
 // Options are what a listener has configured.
 type Options struct {
 	One      bool                   // socket for the address: others have theirs
+	Others   bool                   // of other processes have theirs, as one that is about to end
 	Decorate dns.DecorateWriter     // sees each reply; nil for none
 	Proxy    *proxyproto.PacketConn // reads PROXY headers; nil if there are none
 	Shed     bool                   // replies that a socket does not take are not waited for
