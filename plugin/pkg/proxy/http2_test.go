@@ -543,7 +543,7 @@ func TestHTTP2Windows(t *testing.T) {
 	if testing.Short() {
 		t.Skip("many long replies")
 	}
-	const all = ourWindow/maxHTTPSReply + 20
+	const all = ourWindow/60000 + 20
 	widened, pings := make(chan uint32, 1), make(chan int, 1)
 	p := http2Upstream(t, func(_ int, u *http2Peer) {
 		u.WriteSettings()
@@ -654,6 +654,61 @@ func TestHTTP2FewStreams(t *testing.T) {
 	wg.Wait()
 	if n := conns.Load(); n < 2 || n > 20 || beyond.Load() > 0 {
 		t.Errorf("%d connections, %d too many", n, beyond.Load())
+	}
+}
+
+// Where an upstream refuses what is more than it takes at one time, and has not told how many that are, fewer go out, and
+// more with each answer.
+func TestHTTP2RefusesMore(t *testing.T) {
+	var refused, conns atomic.Int64
+	p := http2Upstream(t, func(n int, u *http2Peer) {
+		conns.Store(int64(n))
+		u.WriteSettings()
+		var mu sync.Mutex
+		busy := false
+		for {
+			id, err := u.step()
+			if err != nil {
+				return
+			}
+			if id == 0 {
+				continue
+			}
+			mu.Lock()
+			if busy {
+				refused.Add(1)
+				u.WriteRSTStream(id, http2.ErrCodeRefusedStream)
+				mu.Unlock()
+				continue
+			}
+			busy = true
+			mu.Unlock()
+			time.AfterFunc(30*time.Millisecond, func() {
+				mu.Lock()
+				defer mu.Unlock()
+				busy = false
+				u.answer(id)
+			})
+		}
+	})
+	const all = 10
+	askMany(t, p, all)
+	if n := refused.Load(); n == 0 || n > 5*all {
+		t.Errorf("%d were refused", n)
+	}
+	for range 5 {
+		if _, err := ask(p, "www.example.org.", Options{}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	p.engine.mu.Lock()
+	defer p.engine.mu.Unlock()
+	most := 0
+	for _, c := range p.engine.https.conns {
+		most = max(most, c.speaks.(*httpVersion2).fewer)
+	}
+	if most < 3 {
+		t.Errorf("%d at one time after answers", most)
 	}
 }
 

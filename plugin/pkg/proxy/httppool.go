@@ -247,7 +247,7 @@ func (p *httpPool) idle() (n int) {
 
 func (p *httpPool) reap(conf *config, now int64) {
 	for _, c := range slices.Clone(p.conns) {
-		c.retired = c.retired || conf.aged(c.began, now)
+		c.retired = c.retired || c.settled && conf.aged(c.began, now)
 		if c.pending.n == 0 && (c.retired || c.open && now-c.used > max(int64(httpIdle), int64(conf.expire))) {
 			c.doom()
 		}
