@@ -312,6 +312,11 @@ func TestIdleHTTPConnections(t *testing.T) {
 	p.SetExpire(time.Millisecond)
 	askMany(t, p, 2*maxIdleHTTP)
 	e := &p.engine
+	eventually.Holds(t, "no connection is opened any more", func() bool {
+		e.mu.Lock()
+		defer e.mu.Unlock()
+		return !slices.ContainsFunc(e.https.conns, func(c *httpConn) bool { return !c.open })
+	})
 	e.mu.Lock()
 	defer e.unlock()
 	if n := len(e.https.conns); n == 0 || n > maxIdleHTTP {
