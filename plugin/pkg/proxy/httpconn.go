@@ -87,6 +87,9 @@ func (c *httpConn) opened(conn net.Conn) {
 	c.pool.dispatch(now)
 	c.settled = true
 	c.flush()
+	if c.pending.n == 0 && c.pool.tooManyIdle() {
+		c.doom()
+	}
 }
 
 // write implements linked.
@@ -219,7 +222,7 @@ func (c *httpConn) drop(x *Exchange, now int64) {
 		c.pool.dispatch(now)
 	}
 	conf := c.engine.proxy.transport.conf.Load()
-	if c.pending.n == 0 && (c.retired || conf.aged(c.began, now) || c.pool.plain && c.pool.idle() > maxIdleHTTP) {
+	if c.pending.n == 0 && (c.retired || conf.aged(c.began, now) || c.pool.tooManyIdle()) {
 		c.doom()
 	}
 }

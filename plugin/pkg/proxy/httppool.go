@@ -235,14 +235,15 @@ func (p *httpPool) drop(x *Exchange, _ int64) {
 	}
 }
 
-// idle is how many connections have nothing to do. mu is held.
-func (p *httpPool) idle() (n int) {
+// tooManyIdle reports whether more connections of HTTP/1.1 have nothing to do than are kept. mu is held.
+func (p *httpPool) tooManyIdle() bool {
+	n := 0
 	for _, c := range p.conns {
 		if c.open && c.pending.n == 0 {
 			n++
 		}
 	}
-	return n
+	return p.plain && n > maxIdleHTTP
 }
 
 func (p *httpPool) reap(conf *config, now int64) {
