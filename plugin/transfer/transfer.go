@@ -125,20 +125,30 @@ func (t *Transfer) ServeDNS(ctx context.Context, w dns.ResponseWriter, r *dns.Ms
 	if err != nil {
 		return dns.RcodeServerFailure, err
 	}
-	alone := single(ctx)
+	o := &out{w: w, r: r, name: name, client: state.IP(), serial: serial, udp: udp, single: single(ctx), done: &t.sent}
+	if code, err := t.answer(ctx, o); !errors.Is(err, ErrNotAuthoritative) {
+		return code, err
+	}
+	// The turn is over: who comes next may take its time.
+	return plugin.NextOrFailure(t.Name(), t.Next, ctx, w, r)
+}
+
+// answer sends the zone from the first that has it, when it is the client's turn. The error is ErrNotAuthoritative if none
+// has.
+func (t *Transfer) answer(ctx context.Context, o *out) (int, error) {
 	switch {
 	case plugin.OverQUIC(ctx):
-		defer t.turns.take(w, atOnceQUIC)()
-	case !udp && !alone:
-		defer t.turns.take(w, atOnceTCP)()
+		defer t.turns.take(o.w, atOnceQUIC)()
+	case !o.udp && !o.single:
+		defer t.turns.take(o.w, atOnceTCP)()
 	}
 	for _, from := range t.Transferers {
-		err := t.send(&out{w: w, r: r, name: name, client: state.IP(), serial: serial, udp: udp, single: alone, done: &t.sent}, from)
+		err := t.send(o, from)
 		if errors.Is(err, ErrNotAuthoritative) {
 			continue
 		}
 		if err != nil {
-			t.sent.Add(status.Transfer{Zone: name, Direction: "out", Peer: state.IP(), Error: err.Error()})
+			t.sent.Add(status.Transfer{Zone: o.name, Direction: "out", Peer: o.client, Error: err.Error()})
 			if errors.Is(err, errSingle) { // as over UDP
 				return dns.RcodeRefused, nil
 			}
@@ -146,7 +156,7 @@ func (t *Transfer) ServeDNS(ctx context.Context, w dns.ResponseWriter, r *dns.Ms
 		}
 		return dns.RcodeSuccess, nil
 	}
-	return plugin.NextOrFailure(t.Name(), t.Next, ctx, w, r)
+	return dns.RcodeServerFailure, ErrNotAuthoritative
 }
 
 // single reports whether a query came over HTTP or gRPC, where its reply is one message (RFC 8484 §6).

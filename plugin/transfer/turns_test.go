@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/coredns/coredns/core/dnsserver"
+	"github.com/coredns/coredns/plugin"
 	"github.com/coredns/coredns/plugin/pkg/eventually"
 	"github.com/coredns/coredns/plugin/pkg/wire"
 
@@ -132,3 +133,33 @@ func TestTurnsWithoutAddress(t *testing.T) {
 type unnamed struct{ dns.ResponseWriter }
 
 func (unnamed) RemoteAddr() net.Addr { return &net.UnixAddr{Name: "@"} }
+
+// A zone that is not here goes to the next plugin without a turn: one that waits for an upstream does not hold up what
+// else the connection asks for, and one that comes back here does not wait for itself.
+func TestNextHasNoTurn(t *testing.T) {
+	x, run := starting(context.Background(), t)
+	first, second := stalledAt(1000), stalledAt(1000)
+	close(second.may)
+	next, end := make(chan struct{}), make(chan struct{})
+	x.Next = plugin.HandlerFunc(func(context.Context, dns.ResponseWriter, *dns.Msg) (int, error) {
+		close(next)
+		<-first.may
+		return dns.RcodeRefused, nil
+	})
+	go func() {
+		defer close(end)
+		if rcode, err := x.ServeDNS(context.Background(), first, axfr("other.example.org.")); rcode != dns.RcodeRefused || err != nil {
+			t.Errorf("rcode %d, %v", rcode, err)
+		}
+	}()
+	<-next
+	if n := x.turns.of(first); n != 0 {
+		t.Errorf("%d turns are taken", n)
+		close(first.may)
+		<-end
+		return
+	}
+	<-run(second)
+	close(first.may)
+	<-end
+}
