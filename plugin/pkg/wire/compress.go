@@ -15,12 +15,17 @@ import (
 // A message that would be too long is written anew with a larger table, which holds each suffix that a pointer can
 // lead to.
 type compressor struct {
-	gen    uint16
+	gen uint16
+	entered
+	large *largeTable // nil for most messages
+	slots [compressSlots]suffix
+}
+
+// entered is how far a message is.
+type entered struct {
 	begun  bool  // the question's suffixes are in
 	misled uint8 // how often another name had the hash that was looked for
 	used   int
-	large  *largeTable // nil for most messages
-	slots  [compressSlots]suffix
 }
 
 // largeTable takes the place of the slots of a compressor.
@@ -49,8 +54,14 @@ const (
 )
 
 func (c *compressor) reset() {
-	c.gen++
-	c.used, c.begun, c.misled = 0, false, 0
+	c.entered = entered{}
+	if c.gen++; c.gen == 0 || c.large != nil {
+		c.renew()
+	}
+}
+
+// renew is what reset does for few messages.
+func (c *compressor) renew() {
 	if c.large != nil {
 		largeTables.Put(c.large)
 		c.large = nil
@@ -96,7 +107,11 @@ func (w *Reply) appendName(name []byte, point, remember bool) {
 			}
 		}
 		if remember && len(w.buf) <= maxPointer {
-			w.names.add(hashes[i], uint16(len(w.buf)))
+			if at := uint16(len(w.buf)); w.names.large == nil {
+				w.names.add(hashes[i], at)
+			} else {
+				w.names.addLarge(hashes[i], at)
+			}
 		}
 		w.buf = append(w.buf, suffix[:suffix[0]+1]...)
 	}
@@ -110,8 +125,12 @@ func (w *Reply) remember(off int) {
 	h := uint32(2166136261)
 	for i := LabelOffsets(name, &offs) - 1; i >= 0; i-- {
 		h = hashLabel(h, name[offs[i]:])
-		if at := off + int(offs[i]); at <= maxPointer {
+		switch at := off + int(offs[i]); {
+		case at > maxPointer:
+		case w.names.large == nil:
 			w.names.add(h, uint16(at))
+		default:
+			w.names.addLarge(h, uint16(at))
 		}
 	}
 }
@@ -161,11 +180,8 @@ func (c *compressor) findLarge(msg []byte, hash uint32, name []byte) (off uint16
 	return 0, false
 }
 
+// add enters a suffix into the slots: addLarge is for a large table. It is small enough to be a part of its callers.
 func (c *compressor) add(hash uint32, off uint16) {
-	if c.large != nil {
-		c.addLarge(hash, off)
-		return
-	}
 	if c.used == compressFull {
 		return
 	}

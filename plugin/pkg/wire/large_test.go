@@ -203,7 +203,7 @@ func TestLargeTableGenerations(t *testing.T) {
 	table := new(largeTable)
 	c := compressor{gen: 1, large: table}
 	table.gen = 1
-	c.add(7, 12)
+	c.addLarge(7, 12)
 	table.gen = 0xFFFF
 	c.reset()
 	msg := append(make([]byte, 12), MustName("example.org")...)
@@ -222,7 +222,7 @@ func TestLargeTableMisled(t *testing.T) {
 	c := compressor{}
 	c.enlarge()
 	msg := append(make([]byte, 12), MustName("a.example.org")...)
-	c.add(7, 12)
+	c.addLarge(7, 12)
 	other := MustName("b.example.org")
 	for range 10 * maxMisled {
 		if _, ok := c.find(msg, 7, other); ok {

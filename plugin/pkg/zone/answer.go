@@ -98,7 +98,9 @@ func (a *Answerer) answer(z *Zone, w *wire.Reply, q *wire.Query) Result {
 	a.wildcard, a.Target, a.alone = nil, nil, false
 	a.name = q.Lower()
 	a.names, a.dnames, a.proofs, a.targets = a.nameRoom[:0], a.dnameRoom[:0], a.proofRoom[:0], a.targets[:0]
-	clear(a.manyTargets)
+	if len(a.manyTargets) > 0 {
+		clear(a.manyTargets)
+	}
 	return a.chase(a.found(z.find(a.name, q.Hash())))
 }
 
