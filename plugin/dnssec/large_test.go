@@ -67,6 +67,18 @@ func TestNotSignedInVain(t *testing.T) {
 	}
 }
 
+// The OPT record of a reply stays, whatever is left out: a cache above reads for which clients the reply is.
+func TestOptionsOfLargeReply(t *testing.T) {
+	res := manySets(5000, answerOf)
+	res.SetEdns0(1232, true)
+	opt := res.IsEdns0()
+	d := serving(t, nil, pair(t, "example.org.", dns.ED25519, 256, 257))
+	got := d.Sign(request.Request{W: &test.ResponseWriter{}, Req: res}, time.Now(), "options")
+	if len(got.Answer) > 2000 || len(got.Extra) != 1 || got.IsEdns0() != opt {
+		t.Errorf("%d answers, additional %v", len(got.Answer), got.Extra)
+	}
+}
+
 // Records of one set are one set wherever they stand, in whatever case, and however many sets there are.
 func TestSetsOfManyRecords(t *testing.T) {
 	for _, n := range []int{1, fewSets, fewSets + 1, 50} {

@@ -161,8 +161,8 @@ func (s *signing) section(rrs []dns.RR, but ...uint16) []dns.RR {
 	out := make([]dns.RR, 0, 2*len(rrs)+1)
 	signed := coveredBy(rrs)
 	for _, set := range rrsets(rrs) {
-		if s.octets > dns.MaxMsgSize {
-			break
+		if s.octets > dns.MaxMsgSize && set[0].Header().Rrtype != dns.TypeOPT { // others above read what options say
+			continue
 		}
 		s.octets += atLeast(set)
 		out = append(out, set...)
