@@ -142,3 +142,44 @@ func TestStoredOverDoomed(t *testing.T) {
 		t.Error("what is stored was removed")
 	}
 }
+
+// A zone whose catalog drops it while its file takes its place, or is being made durable there, leaves no file behind.
+func TestDismissedWhenStored(t *testing.T) {
+	logtest.Capture(t)
+	from := &source{storage: t.TempDir(), primaries: []string{"192.0.2.1:53"}}
+	for i := range 50 {
+		r := newReplica(fmt.Sprintf("z%d.example.", i), from, newRooms())
+		r.zone.Replace(build(t, 7))
+		done := make(chan struct{})
+		go func() {
+			defer close(done)
+			r.keep(true)
+		}()
+		for end := time.Now().Add(10 * time.Second); time.Now().Before(end); {
+			if _, err := os.Stat(r.path()); err == nil {
+				break
+			}
+		}
+		r.gone.Store(true)
+		r.folder().doom(r.path())
+		<-done
+		if r.folder().clear(); readHead(r.path()).known {
+			t.Fatalf("the file of zone %d is left", i)
+		}
+	}
+}
+
+// A folder is the same one however it is told: two catalogs, one of which takes over a member of the other, may do that
+// differently.
+func TestFolderToldInTwoWays(t *testing.T) {
+	logtest.Capture(t)
+	dir := t.TempDir()
+	r := newReplica("example.org.", &source{storage: dir + "/", primaries: []string{"192.0.2.1:53"}}, newRooms())
+	r.folder().doom(r.path())
+	r = newReplica("example.org.", &source{storage: dir, primaries: []string{"192.0.2.1:53"}}, newRooms())
+	r.zone.Replace(build(t, 7))
+	r.keep(true)
+	if folderAt(dir + "/").clear(); readHead(r.path()).serial != 7 {
+		t.Error("what is stored was removed")
+	}
+}

@@ -167,7 +167,7 @@ func (r *replica) store(s *storing) error {
 		return nil
 	})
 	if err == nil {
-		folder.spare(path)
+		folder.took(r)
 	}
 	unlock()
 	if errors.Is(err, errOlder) || errors.Is(err, errGone) {

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"io/fs"
 	"os"
+	"path/filepath"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -41,8 +42,9 @@ const mostStores = 8
 // folders are those of the process, by path.
 var folders sync.Map
 
+// folderAt is the folder at a path, which may be told in more than one way.
 func folderAt(path string) *folder {
-	f, _ := folders.LoadOrStore(path, &folder{stores: make(chan struct{}, mostStores), doomed: map[string]bool{}})
+	f, _ := folders.LoadOrStore(filepath.Clean(path), &folder{stores: make(chan struct{}, mostStores), doomed: map[string]bool{}})
 	return f.(*folder)
 }
 
@@ -151,8 +153,18 @@ func (f *folder) dooms(path string) bool {
 	return f.doomed[path]
 }
 
-// spare has the file at a path not be removed: it is another one now, or gone. filing is held.
-func (f *folder) spare(path string) {
+// took notes that a replica has stored its zone: the file that was to be removed is another one now. It still is to be
+// removed if the replica was dismissed while its file took its place. filing is held.
+func (f *folder) took(r *replica) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if !r.gone.Load() { // else its file is doomed, or will be
+		delete(f.doomed, r.path())
+	}
+}
+
+// removed notes that there is no file at a path any more. filing is held.
+func (f *folder) removed(path string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	delete(f.doomed, path)
@@ -179,7 +191,7 @@ func (f *folder) clear() {
 		if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			slog.Warningf("Files of zones that are kept no more: %v", err)
 		}
-		f.spare(path)
+		f.removed(path)
 	}
 	if last == "" {
 		return
