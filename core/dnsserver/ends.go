@@ -101,15 +101,15 @@ func (e *ends) add(end func() error) {
 	e.all = append(e.all, end)
 }
 
-// run calls all that were added, once.
-func (e *ends) run() (err error) {
+// run calls all that were added, once. One that panics, or has not returned by the deadline, holds up no other.
+func (e *ends) run(deadline time.Time) (err error) {
 	e.begin()
 	e.mu.Lock()
 	all := e.all
 	e.all = nil
 	e.mu.Unlock()
 	for i := len(all) - 1; i >= 0; i-- {
-		err = errors.Join(err, all[i]())
+		err = errors.Join(err, endBy(deadline, all[i]))
 	}
 	return err
 }

@@ -13,7 +13,7 @@ import (
 // SetupFailed ends a configuration of which a setup function has failed; package corefile calls it.
 func (d *dnsContext) SetupFailed() {
 	claimHooks().remove()
-	if err := endBy(time.Now().Add(endTime), d.ends.run); err != nil {
+	if err := d.ends.run(time.Now().Add(endTime)); err != nil {
 		log.Errorf("Ending a configuration that cannot be set up: %v", err)
 	}
 }

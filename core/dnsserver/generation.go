@@ -308,9 +308,10 @@ func (g *generation) endPlugins() (err error) {
 	g.ending.Do(func() {
 		g.ends.begin()
 		deadline := time.Now().Add(endTime)
-		for _, end := range append(g.plugins, g.ends.run) {
+		for _, end := range g.plugins {
 			err = errors.Join(err, endBy(deadline, end))
 		}
+		err = errors.Join(err, g.ends.run(deadline))
 		if next := g.successor(); next != nil {
 			next.forget(g)
 		}

@@ -174,6 +174,33 @@ func TestPluginDoesNotEnd(t *testing.T) {
 	}
 }
 
+// Of what OnEnd was given, too, one that does not come to its end, or panics, holds up no other.
+func TestEndOfSetupDoesNotEnd(t *testing.T) {
+	usual := endTime
+	endTime = 50 * time.Millisecond
+	t.Cleanup(func() { endTime = usual })
+	probed(t)
+	defer probing.gate.open()
+	probing.setup = func(c *caddy.Controller) {
+		OnEnd(c, func() error { note("first"); return nil })
+		OnEnd(c, func() error { panic("as asked") })
+		OnEnd(c, func() error { <-probing.gate.opened; return nil })
+	}
+	defer func() { probing.setup = nil }()
+	i := started(t, ".:0 {\nprobe one\n}")
+	over := make(chan []error, 1)
+	go func() { over <- i.ShutdownCallbacks() }()
+	select {
+	case errs := <-over:
+		if got := fmt.Sprint(errs); !strings.Contains(got, "dnsserver.TestEndOfSetupDoesNotEnd.func") || !strings.Contains(got, "panic: as asked") {
+			t.Errorf("the end: %s", got)
+		}
+	case <-time.After(20 * time.Second):
+		t.Error("they are waited for")
+	}
+	expectNoted(t, "one starts, one is told of the end, one ends, first")
+}
+
 // In a reload no query is lost: those under way are answered by the old configuration, whose plugins end after them;
 // further ones, also on connections that were open, by the new one.
 func TestReload(t *testing.T) {

@@ -2,6 +2,7 @@ package dnsserver
 
 import (
 	"slices"
+	"time"
 
 	"github.com/coredns/coredns/plugin/pkg/log"
 
@@ -37,7 +38,7 @@ func Once(input caddy.Input) (servers []*Server, end func(), err error) {
 	d := captured()
 	if err != nil {
 		if d != nil {
-			_ = d.ends.run() // why it fails is more
+			_ = d.ends.run(time.Now().Add(endTime)) // why it fails is more
 		}
 		return nil, nil, err
 	}
@@ -45,7 +46,7 @@ func Once(input caddy.Input) (servers []*Server, end func(), err error) {
 	starts := d.instance.OnStartup
 	ends := d.instance.OnShutdown
 	if _, err := d.MakeServers(); err != nil {
-		_ = d.ends.run()
+		_ = d.ends.run(time.Now().Add(endTime))
 		return nil, nil, err
 	}
 	late := len(d.instance.OnShutdown)
@@ -57,7 +58,7 @@ func Once(input caddy.Input) (servers []*Server, end func(), err error) {
 	ends = append(slices.Clip(ends), d.instance.OnShutdown[late:]...) // of plugins that have started
 	end = func() {
 		d.ends.begin()
-		for _, stop := range append(ends, d.ends.run) {
+		for _, stop := range append(ends, func() error { return d.ends.run(time.Now().Add(endTime)) }) {
 			if err := stop(); err != nil {
 				log.Warningf("Ending: %v", err)
 			}

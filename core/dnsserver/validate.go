@@ -2,6 +2,7 @@ package dnsserver
 
 import (
 	"sync"
+	"time"
 
 	"github.com/coredns/coredns/plugin/pkg/log"
 	"github.com/coredns/coredns/plugin/pkg/memory"
@@ -48,7 +49,7 @@ func Validate(input caddy.Input) error {
 			err = d.instance.OnStartup[i]()
 		}
 	}
-	if end := d.ends.run(); end != nil {
+	if end := d.ends.run(time.Now().Add(endTime)); end != nil {
 		log.Errorf("Ending a configuration that was validated: %v", end)
 	}
 	return err
