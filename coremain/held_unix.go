@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/signal"
 	"runtime"
+	"runtime/pprof"
 	"slices"
 	"syscall"
 	"time"
@@ -159,10 +160,12 @@ func insist() {
 	}
 }
 
-// caddyEnds reports whether Caddy calls what is to be called at the end.
+// caddyEnds reports whether Caddy calls what is to be called at the end. Each stack that there is is looked at once,
+// however many goroutines have it.
 func caddyEnds() bool {
-	all, _ := stacks(make([]byte, leastStacks))
-	return bytes.Contains(all, []byte("caddy.executeShutdownCallbacks("))
+	var all bytes.Buffer
+	_ = pprof.Lookup("goroutine").WriteTo(&all, 1) // a buffer takes all
+	return bytes.Contains(all.Bytes(), []byte("caddy.executeShutdownCallbacks+"))
 }
 
 // raise sends s to this process.

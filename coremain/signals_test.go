@@ -93,11 +93,14 @@ func TestReaderOfTheLogEnds(t *testing.T) {
 }
 
 // registerSlow registers a directive whose start says so, and goes on when there is a file "go" in a folder. With an
-// argument the end takes some seconds.
+// argument the end takes some seconds, and there are goroutines whose stacks are more than mostStacks.
 func registerSlow(folder string) {
 	dnsserver.Directives = append([]string{"slow"}, dnsserver.Directives...)
 	caddy.RegisterPlugin("slow", caddy.Plugin{ServerType: serverType, Action: func(c *caddy.Controller) error {
 		if c.Next(); c.NextArg() {
+			for range 8000 {
+				go deep(50)
+			}
 			c.OnFinalShutdown(func() error { time.Sleep(2 * insistEvery * time.Duration(insistTimes)); return nil })
 		}
 		c.OnStartup(func() error {
@@ -224,6 +227,16 @@ func TestEndDuringReload(t *testing.T) {
 	if err := program.Wait(); err != nil {
 		t.Errorf("ended with %v", err)
 	}
+}
+
+// deep waits for ever, with a stack of n frames.
+//
+//go:noinline
+func deep(n int) {
+	if n == 0 {
+		select {}
+	}
+	deep(n - 1)
 }
 
 // The end does not wait for a reload that does not come to its end.
