@@ -18,6 +18,7 @@ import (
 	"fmt"
 	"net"
 	"net/http"
+	"sync/atomic"
 
 	"github.com/coredns/caddy"
 )
@@ -44,7 +45,8 @@ type Spec struct {
 	// Failed, if set, is called with the error if the endpoint cannot be opened, and the instance starts without
 	// it; else it does not start.
 	Failed func(error)
-	// BeforeClose, if set, is called when the process is about to end, before the endpoint is closed. It may wait.
+	// BeforeClose, if set, is called when the process is about to end, before the endpoint is closed, if the lease was
+	// to open. It may wait.
 	BeforeClose func()
 }
 
@@ -72,8 +74,9 @@ func (l *Lease) Follow(c *caddy.Controller) {
 
 // Lease is a plugin's part in a server. Manage calls its methods where caddy wants them called.
 type Lease struct {
-	spec  Spec
-	owner any
+	spec   Spec
+	owner  any
+	opened atomic.Bool // Open was called
 
 	// Guarded by the table's lock.
 	server *server // nil if not open
@@ -91,6 +94,7 @@ func New(owner any, spec Spec) *Lease {
 
 // Open opens the endpoint, unless it is open. The error tells address and cause; with Failed in the spec there is none.
 func (l *Lease) Open() error {
+	l.opened.Store(true)
 	addr, opened, err := all.open(l)
 	switch {
 	case opened && l.spec.Opened != nil:
@@ -123,9 +127,10 @@ func (l *Lease) Shutdown() error {
 	return nil
 }
 
-// FinalShutdown calls BeforeClose and ends the lease.
+// FinalShutdown calls BeforeClose and ends the lease. If the process ends in the middle of a reload, it is called for
+// the next configuration, too, which nobody has asked anything.
 func (l *Lease) FinalShutdown() error {
-	if l.spec.BeforeClose != nil {
+	if l.spec.BeforeClose != nil && l.opened.Load() {
 		l.spec.BeforeClose()
 	}
 	l.Close()

@@ -318,6 +318,13 @@ func TestBeforeClose(t *testing.T) {
 	want(t, addr, "/", "refused")
 }
 
+// A lease that was never to open, as its configuration was still set up when the process ended, holds nothing up.
+func TestBeforeCloseOfNothing(t *testing.T) {
+	s := spec(loopback.Addr(), "/", "hello")
+	s.BeforeClose = func() { t.Error("it is called") }
+	must(t, New(nil, s).FinalShutdown())
+}
+
 func TestClosingWaitsForRequestsButNotForIdleConnections(t *testing.T) {
 	addr := loopback.Addr()
 	began, finish := make(chan struct{}), make(chan struct{})
