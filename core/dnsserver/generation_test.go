@@ -180,11 +180,12 @@ func TestEndOfSetupDoesNotEnd(t *testing.T) {
 	endTime = 50 * time.Millisecond
 	t.Cleanup(func() { endTime = usual })
 	probed(t)
-	defer probing.gate.open()
+	gate := probing.gate
+	defer gate.open()
 	probing.setup = func(c *caddy.Controller) {
 		OnEnd(c, func() error { note("first"); return nil })
 		OnEnd(c, func() error { panic("as asked") })
-		OnEnd(c, func() error { <-probing.gate.opened; return nil })
+		OnEnd(c, func() error { <-gate.opened; return nil })
 	}
 	defer func() { probing.setup = nil }()
 	i := started(t, ".:0 {\nprobe one\n}")

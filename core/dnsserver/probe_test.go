@@ -120,10 +120,11 @@ func setupProbe(c *caddy.Controller) error {
 	} else {
 		cfg.AddPlugin(func(next plugin.Handler) plugin.Handler { return p })
 	}
+	gate := probing.gate // of this test, however long it hangs
 	ends := func() error {
 		note(p.text + " ends")
 		if hangs {
-			<-probing.gate.opened
+			<-gate.opened
 		}
 		if panics {
 			panic("as asked at the end")
