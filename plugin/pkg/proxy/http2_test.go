@@ -467,6 +467,29 @@ func TestHTTP2LongQuery(t *testing.T) {
 	}
 }
 
+// A query that is refused goes out again, though nothing else is under way that could have it do so.
+func TestHTTP2RefusedAlone(t *testing.T) {
+	p := http2Upstream(t, func(_ int, u *http2Peer) {
+		u.WriteSettings()
+		for n := 1; ; n++ {
+			id := u.query()
+			if id == 0 {
+				return
+			}
+			if n == 2 {
+				u.WriteRSTStream(id, http2.ErrCodeRefusedStream)
+			} else {
+				u.answer(id)
+			}
+		}
+	})
+	for range 2 {
+		if _, err := ask(p, "www.example.org.", Options{}); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
 // A connection that takes no more has its last query answered, and the next one goes out on another one.
 func TestHTTP2LastQuery(t *testing.T) {
 	gone, release := make(chan struct{}), make(chan struct{})

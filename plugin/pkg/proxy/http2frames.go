@@ -225,7 +225,9 @@ func (h *httpVersion2) wasReset(s *http2Stream, code http2.ErrCode, now int64) (
 	// It takes fewer at one time than was thought, for now. One that takes none may be no good.
 	h.fewer = max(len(h.streams), 1)
 	c.retired = c.retired || len(h.streams) == 0 && c.answered == 0
-	return c.refuse(x, now, nil)
+	failures = c.refuse(x, now, nil)
+	c.pool.dispatch(now) // there may be nothing else that would have it go out
+	return failures
 }
 
 // goesAway is told that the upstream takes no more streams, and has not looked at some (RFC 9113 §6.8). mu is held.

@@ -104,7 +104,9 @@ func (c *httpConn) read(conn net.Conn) error {
 }
 
 // room is how many more queries it takes at this time. mu is held.
-func (c *httpConn) room() int { return min(c.speaks.room(), c.pool.limit.left(c.asked)) }
+func (c *httpConn) room() int {
+	return min(c.speaks.room(), c.pool.limit.left(c.asked), crowded-c.pending.n)
+}
 
 // ask has x go out. mu is held.
 func (c *httpConn) ask(x *Exchange, now int64) {

@@ -95,6 +95,9 @@ func (p *httpPool) dispatch(now int64) {
 		p.open(now)
 	}
 	p.again = never
+	if p.shut > now {
+		p.again = p.shut
+	}
 	for _, c := range p.conns {
 		if at := c.began + slowDial + 1; !c.open && at > now {
 			p.again = min(p.again, at)

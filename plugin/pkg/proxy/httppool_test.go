@@ -7,6 +7,7 @@ import (
 	"encoding/base64"
 	"errors"
 	"io"
+	"math"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -148,7 +149,6 @@ func TestNoRequestsOnAnyConnection(t *testing.T) {
 	}
 }
 
-// Any request may open a connection, unless one was not taken a moment ago: then one in a while.
 // Where an upstream of HTTP/1.1 closes all connections that are idle, a query finds the end of each and is answered.
 func TestManyConnectionsClosedWhileIdle(t *testing.T) {
 	const all = 5
@@ -180,11 +180,6 @@ func TestManyConnectionsClosedWhileIdle(t *testing.T) {
 	}
 }
 
-// A request that finds no connection says nothing of those that there are, and looks again for as long as it has time.
-// An upstream that answers, while a connection is opened for so long that it may take no more, has nobody wait for that.
-// endsOnce is a transport whose connection ends under a request, if it has one, and who finds no other.
-// A request that had a connection, and finds no other one, tells that the connection has ended.
-
 // Which connection gets the next query, and whether another one is opened for those that wait.
 func TestHTTPPoolChooses(t *testing.T) {
 	const now = int64(time.Hour)
@@ -213,6 +208,9 @@ func TestHTTPPoolChooses(t *testing.T) {
 		{"rb", nil, 1, 0, false},
 		{"r", nil, -1, 1, true},
 		{"f", nil, -1, 1, true},
+		{"b", func(p *httpPool, _ *Exchange) {
+			p.conns[0].pending.n, p.conns[0].speaks.(*httpVersion2).most = crowded, math.MaxInt32
+		}, -1, 1, true},
 		{"s", nil, -1, 1, true},
 		{"sd", nil, -1, 1, false},
 		{"sl", nil, 0, 0, false},
@@ -253,6 +251,22 @@ func TestHTTPPoolChooses(t *testing.T) {
 		if got != tc.want || tc.waiting > 0 && more != tc.more {
 			t.Errorf("%.20s: the query goes to %d, and with %d that wait another one is opened: %t", tc.pool, got, tc.waiting, more)
 		}
+	}
+}
+
+// A query for which no connection is opened for a while has one opened after that, whether others come or not.
+func TestHTTPPoolOpensLater(t *testing.T) {
+	p := proxyTo(t, "127.0.0.1:1", transport.HTTPS)
+	e := &p.engine
+	e.mu.Lock()
+	defer e.unlock()
+	now := e.now()
+	pool := &httpPool{engine: e, shut: now + slowDial, waiting: []*Exchange{{fresh: now}}}
+	c := newHTTPConn(pool, now-1) // is too old for it
+	c.open, c.settled, c.speaks = true, true, newHTTP2(c)
+	pool.conns = []*httpConn{c}
+	if pool.dispatch(now); len(pool.waiting) != 1 || len(pool.conns) != 1 || pool.again != pool.shut {
+		t.Errorf("%d wait, there are %d connections, the next look is %d ns later", len(pool.waiting), len(pool.conns), pool.again-now)
 	}
 }
 
