@@ -44,6 +44,7 @@ type http2Stream struct {
 	window int64  // octets that may be sent
 	flow   uint32 // octets of the reply that have come, with what is around them
 	final  bool   // the header has come
+	cut    bool   // the body has not come whole
 	httpResponse
 }
 

@@ -222,6 +222,15 @@ func TestHTTP2Upstreams(t *testing.T) {
 			}
 			u.query()
 		}},
+		"a page that is too long": {serve: func(_ int, u *http2Peer) {
+			u.WriteSettings()
+			id := u.query()
+			u.header(id, false, ":status", "404", "content-type", "text/html")
+			for range maxHTTPSReply/16000 + 1 {
+				u.WriteData(id, false, make([]byte, 16000))
+			}
+			u.query()
+		}, err: "status 404"},
 		"a connection that takes no more": {serve: func(n int, u *http2Peer) {
 			u.WriteSettings()
 			if id := u.query(); n < 5 {
@@ -251,7 +260,7 @@ func TestHTTP2Upstreams(t *testing.T) {
 			z := gzip.NewWriter(&b)
 			z.Write(replyTo(u.queries[id]))
 			z.Close()
-			u.header(id, false, ":status", "200", "content-encoding", "gzip")
+			u.header(id, false, ":status", "200", "content-encoding", "GZip")
 			u.WriteData(id, true, b.Bytes())
 			u.query()
 		}},
@@ -486,6 +495,59 @@ func TestHTTP2RefusedAlone(t *testing.T) {
 	for range 2 {
 		if _, err := ask(p, "www.example.org.", Options{}); err != nil {
 			t.Fatal(err)
+		}
+	}
+}
+
+// A stream on which one side goes on when there is a response is given up, and does not stay open at the upstream.
+func TestHTTP2OneSideGoesOn(t *testing.T) {
+	for name, respond := range map[string]func(w *http2.Framer){
+		"the query is not sent whole": func(w *http2.Framer) {
+			w.WriteHeaders(http2.HeadersFrameParam{StreamID: 1, BlockFragment: packFields(":status", "404"), EndHeaders: true, EndStream: true})
+		},
+		"the page is long": func(w *http2.Framer) {
+			w.WriteWindowUpdate(1, 1000)
+			w.WriteHeaders(http2.HeadersFrameParam{StreamID: 1, BlockFragment: packFields(":status", "404"), EndHeaders: true})
+			for range maxHTTPSReply/16000 + 1 {
+				w.WriteData(1, false, make([]byte, 16000))
+			}
+		},
+	} {
+		p := proxyTo(t, "127.0.0.1:1", transport.HTTPS)
+		e := &p.engine
+		near, far := net.Pipe()
+		c := newHTTPConn(&e.https, e.now()) // without a writer
+		h := newHTTP2(c)
+		h.initial = 0
+		e.mu.Lock()
+		c.conn, c.local, c.open, c.speaks = near, near.LocalAddr(), true, h
+		e.https.conns = append(e.https.conns, c)
+		e.mu.Unlock()
+		ended := make(chan error, 1)
+		p.Begin(&Exchange{Query: packedQuery("www.example.org."), Owner: enderFunc(func(x *Exchange) { ended <- x.Err }), Timeout: time.Minute})
+		go func() {
+			w := http2.NewFramer(far, nil)
+			w.WriteSettings()
+			respond(w)
+			far.Close()
+		}()
+		c.lost(c.read(near))
+		near.Close()
+		if err := <-ended; err == nil || !strings.Contains(err.Error(), "status 404") {
+			t.Errorf("%s: %v", name, err)
+		}
+		reset := false
+		for r := http2.NewFramer(nil, bytes.NewReader(c.out)); ; {
+			f, err := r.ReadFrame()
+			if err != nil {
+				break
+			}
+			if f, ok := f.(*http2.RSTStreamFrame); ok {
+				reset = f.StreamID == 1 && f.ErrCode == http2.ErrCodeCancel
+			}
+		}
+		if !reset {
+			t.Errorf("%s: the stream stays open", name)
 		}
 	}
 }

@@ -59,6 +59,9 @@ func (h *httpVersion2) take(f http2.Frame) error {
 	var x *Exchange
 	if got != nil {
 		x = got.x
+		if got.cut || len(got.rest) > 0 { // one side goes on
+			h.reset(got.id, http2.ErrCodeCancel)
+		}
 		h.end(got)
 		if h.fewer > 0 {
 			h.fewer++
@@ -102,7 +105,7 @@ func (h *httpVersion2) frameCame(f http2.Frame, now int64) (got *http2Stream, fa
 	case *http2.ContinuationFrame:
 		got, err = in.fragment(f.HeaderBlockFragment(), f.HeadersEnded())
 	case *http2.DataFrame:
-		return h.data(s, f, now)
+		got, err = h.data(s, f)
 	case *http2.RSTStreamFrame:
 		failures = h.wasReset(s, f.ErrCode, now)
 	case *http2.GoAwayFrame:
@@ -176,29 +179,24 @@ func (in *http2Reader) field(f hpack.HeaderField) {
 	in.stream.field(f.Name, f.Value)
 }
 
-// data takes a piece of a reply. mu is held.
-func (h *httpVersion2) data(s *http2Stream, f *http2.DataFrame, now int64) (got *http2Stream, failures []failure, err error) {
+// data takes a piece of a reply. It returns s if that is over. mu is held.
+func (h *httpVersion2) data(s *http2Stream, f *http2.DataFrame) (*http2Stream, error) {
 	if h.in.held += f.Length; h.in.held+h.in.taken > ourWindow {
-		return nil, nil, http2.ConnectionError(http2.ErrCodeFlowControl)
+		return nil, http2.ConnectionError(http2.ErrCodeFlowControl)
 	}
-	switch {
-	case s == nil:
+	if s == nil {
 		h.giveBack(f.Length)
-		return nil, nil, nil
-	case !s.final:
-		return nil, nil, http2.StreamError{StreamID: s.id, Code: http2.ErrCodeProtocol}
+		return nil, nil
 	}
-	s.flow += f.Length
+	if s.flow += f.Length; !s.final {
+		return nil, http2.StreamError{StreamID: s.id, Code: http2.ErrCodeProtocol}
+	}
 	s.body = append(s.body, f.Data()...)
-	if len(s.body) > maxHTTPSReply {
-		x := s.x
-		h.conn.engine.take(x, now) // which gives the stream up
-		return nil, []failure{{x, errTooLong}}, nil
+	if !f.StreamEnded() && len(s.body) <= maxHTTPSReply {
+		return nil, nil
 	}
-	if f.StreamEnded() {
-		return s, nil, nil
-	}
-	return nil, nil, nil
+	s.cut = !f.StreamEnded()
+	return s, nil
 }
 
 // giveBack lets the upstream send so many octets more, as those are not held any more. mu is held.

@@ -88,7 +88,7 @@ func (r *httpResponse) message(from string) ([]byte, error) {
 		return nil, fmt.Errorf("doh: %s answered with status %d", from, r.status)
 	}
 	b := r.body
-	if r.encoding == "gzip" && len(b) <= maxHTTPSReply {
+	if strings.EqualFold(r.encoding, "gzip") && len(b) <= maxHTTPSReply {
 		z, err := gzip.NewReader(bytes.NewReader(b))
 		if err == nil {
 			b, err = io.ReadAll(io.LimitReader(z, maxHTTPSReply+1))
