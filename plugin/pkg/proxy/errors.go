@@ -50,7 +50,10 @@ func closedByPeer(err error) bool {
 // refusal reports whether an error of opening a connection is the other side's, which is there. Where the network is
 // away, or was, the next attempt may succeed at any moment.
 func refusal(err error) bool {
+	return !timedOut(err) && !neterr.Is(err, syscall.EHOSTUNREACH, syscall.ENETUNREACH)
+}
+
+func timedOut(err error) bool {
 	var e net.Error
-	timedOut := errors.As(err, &e) && e.Timeout()
-	return !timedOut && !neterr.Is(err, syscall.EHOSTUNREACH, syscall.ENETUNREACH)
+	return errors.As(err, &e) && e.Timeout()
 }

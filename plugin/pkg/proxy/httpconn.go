@@ -76,6 +76,7 @@ func (c *httpConn) opened(conn net.Conn) {
 	defer e.unlock()
 	now := e.now()
 	c.local, c.used, c.heard, c.open = conn.LocalAddr(), now, now, !c.retired
+	c.pool.failing = false
 	secure, _ := conn.(*tls.Conn)
 	c.pool.plain = secure == nil || secure.ConnectionState().NegotiatedProtocol != http2.NextProtoTLS
 	if c.pool.plain {

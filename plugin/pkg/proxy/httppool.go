@@ -19,6 +19,7 @@ type httpPool struct {
 	limit   requestLimit // of those that it takes on a connection in all
 	proven  bool         // the upstream has answered a query
 	dialled int64        // when the opening of a connection began
+	failing bool         // the last one that was opened, or not, was not; nor was it late
 	again   int64        // when to dispatch again, as a connection that is opened is late then
 }
 
@@ -95,8 +96,10 @@ func (p *httpPool) dispatch(now int64) {
 		p.open(now)
 	}
 	p.again = never
-	if p.shut > now {
-		p.again = p.shut
+	for _, at := range [...]int64{p.shut, p.pause()} {
+		if at > now {
+			p.again = min(p.again, at)
+		}
 	}
 	for _, c := range p.conns {
 		if at := c.began + slowDial + 1; !c.open && at > now {
@@ -174,13 +177,24 @@ func (p *httpPool) wantsMore(now int64) bool {
 			opening++
 		}
 	}
-	if live >= maxHTTPConns || opening+late >= maxDials || now < p.shut && open > 0 {
+	if live >= maxHTTPConns || opening+late >= maxDials || open > 0 && now < max(p.shut, p.pause()) {
+		return false
+	}
+	if p.failing && opening > 0 { // which tell whether the upstream is there
 		return false
 	}
 	if p.limit.n > 0 && now-p.dialled >= int64(dialPause) { // they are used up while others are opened
 		return true
 	}
 	return opening*p.each() < len(p.waiting)
+}
+
+// pause is until when no other connection is opened as long as one is open: that the network is away is told at once.
+func (p *httpPool) pause() int64 {
+	if !p.failing {
+		return 0
+	}
+	return p.dialled + int64(dialPause)
 }
 
 // each is how many queries a new connection will take at one time.
@@ -207,14 +221,19 @@ func (p *httpPool) putBack(x *Exchange, now int64) bool {
 }
 
 // failed notes that a connection could not be opened, and takes those who waited for it: unless there is another one,
-// or one is opened. mu is held.
+// or one is opened. One whose opening takes long is none, for an upstream that said at once that it is not there. mu is
+// held.
 func (p *httpPool) failed(err error, now int64) (failures []failure) {
+	p.failing = !timedOut(err)
 	others := false
 	for _, c := range p.conns {
-		others = others || !c.retired
-		if c.open && !c.retired && refusal(err) { // the upstream may allow so many only
+		if c.retired {
+			continue
+		}
+		if c.open && refusal(err) { // the upstream may allow so many only
 			p.shut = now + slowDial
 		}
+		others = others || c.open || !p.failing || now-c.began <= slowDial
 	}
 	if others {
 		return nil

@@ -11,10 +11,12 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"os"
 	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"testing"
 	"time"
 
@@ -230,6 +232,10 @@ func TestHTTPPoolChooses(t *testing.T) {
 		{"o", func(p *httpPool, _ *Exchange) { p.limit.n = 10; p.conns[0].asked = 10 }, -1, 1, true},
 		{"f", func(p *httpPool, _ *Exchange) { p.shut = now + 1 }, -1, 1, false},
 		{"l", func(p *httpPool, _ *Exchange) { p.shut = now + 1 }, -1, 1, true},
+		{"f", func(p *httpPool, _ *Exchange) { p.failing, p.dialled = true, now }, -1, 1, false},
+		{"f", func(p *httpPool, _ *Exchange) { p.failing, p.dialled = true, now-int64(dialPause) }, -1, 1, true},
+		{"d", func(p *httpPool, _ *Exchange) { p.failing, p.plain = true, true }, -1, 100, false},
+		{"l", func(p *httpPool, _ *Exchange) { p.failing, p.plain, p.dialled = true, true, now }, -1, 1, true},
 		{"s", func(p *httpPool, _ *Exchange) { p.shut = now + 1 }, 0, 0, false},
 		{"o", func(_ *httpPool, x *Exchange) { x.fresh = now }, -1, 1, true},
 		{strings.Repeat("f", maxHTTPConns), nil, -1, 1, false},
@@ -251,6 +257,61 @@ func TestHTTPPoolChooses(t *testing.T) {
 		if got != tc.want || tc.waiting > 0 && more != tc.more {
 			t.Errorf("%.20s: the query goes to %d, and with %d that wait another one is opened: %t", tc.pool, got, tc.waiting, more)
 		}
+	}
+}
+
+// Whoever waits for an upstream that is not there fails at once, however many wait, and whether each has a connection.
+func TestHTTPPoolFailsAtOnce(t *testing.T) {
+	s := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { w.Write(replyTo(queryOf(r))) }))
+	s.StartTLS()
+	p := proxyTo(t, strings.TrimPrefix(s.URL, "https://"), transport.HTTPS)
+	p.SetTLSConfig(s.Client().Transport.(*http.Transport).TLSClientConfig.Clone())
+	p.SetReadTimeout(5 * time.Second)
+	_, err := ask(p, "www.example.org.", Options{})
+	s.Close()
+	if err != nil {
+		t.Fatal(err)
+	}
+	eventually.Holds(t, "the connection's end", func() bool {
+		p.engine.mu.Lock()
+		defer p.engine.mu.Unlock()
+		return len(p.engine.https.conns) == 0
+	})
+	var asked sync.WaitGroup
+	for range 5 * maxDials {
+		asked.Go(func() {
+			if _, err := ask(p, "www.example.org.", Options{}); !errors.Is(err, syscall.ECONNREFUSED) {
+				t.Error(err)
+			}
+		})
+	}
+	asked.Wait()
+}
+
+// Who waits when a connection could not be opened: for one that is open, or may be in a moment.
+func TestHTTPPoolFailed(t *testing.T) {
+	p := proxyTo(t, "127.0.0.1:1", transport.HTTPS)
+	e := &p.engine
+	now := e.now() + int64(time.Hour)
+	for _, tc := range []struct {
+		conn  httpConn
+		err   error
+		fails bool
+	}{
+		{httpConn{open: true}, syscall.ECONNREFUSED, false},
+		{httpConn{open: true, retired: true}, syscall.ECONNREFUSED, true},
+		{httpConn{began: now - slowDial/2}, syscall.ECONNREFUSED, false},
+		{httpConn{began: now - 2*slowDial}, syscall.ECONNREFUSED, true},
+		{httpConn{began: now - 2*slowDial}, os.ErrDeadlineExceeded, false},
+	} {
+		pool := &httpPool{engine: e, conns: []*httpConn{&tc.conn}}
+		e.mu.Lock()
+		x := &Exchange{on: pool}
+		pool.waiting = []*Exchange{x}
+		if failures := pool.failed(tc.err, now); (len(failures) == 1) != tc.fails || len(pool.waiting) == len(failures) {
+			t.Errorf("%+v, %v: %d fail", tc.conn, tc.err, len(failures))
+		}
+		e.unlock()
 	}
 }
 
