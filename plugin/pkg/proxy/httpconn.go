@@ -220,9 +220,9 @@ func (c *httpConn) drop(x *Exchange, now int64) {
 	if c.open {
 		c.speaks.forget(x)
 		c.flush()
-	}
-	if len(c.pool.waiting) > 0 {
-		c.pool.dispatch(now)
+		if len(c.pool.waiting) > 0 { // else who lost the connection does so when all have come back
+			c.pool.dispatch(now)
+		}
 	}
 	conf := c.engine.proxy.transport.conf.Load()
 	if c.pending.n == 0 && (c.retired || conf.aged(c.began, now) || c.pool.tooManyIdle()) {

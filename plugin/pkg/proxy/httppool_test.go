@@ -406,3 +406,59 @@ func TestIdleHTTPConnections(t *testing.T) {
 		t.Errorf("%d connections are idle for long", n)
 	}
 }
+
+// A connection that is there when the queries that it was opened for have ended is one of those that are idle.
+func TestHTTPConnThatComesLate(t *testing.T) {
+	p := proxyTo(t, "127.0.0.1:1", transport.HTTPS)
+	pool := &p.engine.https
+	near, far := net.Pipe()
+	defer near.Close()
+	defer far.Close()
+	for i := 1; i <= maxIdleHTTP+2; i++ {
+		c := newHTTPConn(pool, 0)
+		p.engine.mu.Lock()
+		c.conn = near
+		pool.conns = append(pool.conns, c)
+		p.engine.mu.Unlock()
+		c.opened(near)
+		p.engine.mu.Lock()
+		if n := len(pool.conns); n != min(i, maxIdleHTTP) {
+			t.Errorf("of %d connections %d are kept", i, n)
+		}
+		p.engine.mu.Unlock()
+	}
+}
+
+// Queries that lose their connection go out on another one when all of them have come back. After each of them those
+// before it would be looked at, which takes a second with 20,000.
+func TestHTTPConnLosesMany(t *testing.T) {
+	p := proxyTo(t, "127.0.0.1:1", transport.HTTPS)
+	e := &p.engine
+	pool := &e.https
+	near, far := net.Pipe()
+	defer near.Close()
+	defer far.Close()
+	conn := func() *httpConn {
+		c := newHTTPConn(pool, e.now())
+		c.conn, c.local, c.open, c.settled = near, near.LocalAddr(), true, true
+		c.speaks = newHTTP2(c)
+		pool.conns = append(pool.conns, c)
+		return c
+	}
+	e.mu.Lock()
+	pool.proven = true
+	lost, now := conn(), e.now()
+	for range 5 {
+		x := &Exchange{Query: packedQuery("www.example.org."), Owner: enderFunc(func(*Exchange) {}), Timeout: time.Minute, proxy: p, engine: e, deadline: never}
+		lost.ask(x, now)
+	}
+	first := lost.pending.all()[0]
+	conn()
+	e.mu.Unlock()
+	lost.lost(io.EOF)
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if len(pool.waiting) != 0 || first.stream == nil || first.stream.id != 9 { // who came back first is behind the others
+		t.Errorf("%d wait, the first one has %+v", len(pool.waiting), first.stream)
+	}
+}
