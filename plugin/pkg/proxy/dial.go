@@ -66,6 +66,12 @@ func (c *streamConn) dial() (net.Conn, error) {
 
 // dialStream opens a TCP or TLS connection.
 func (p *Proxy) dialStream(ctx context.Context) (net.Conn, error) {
+	return p.dialTimed(ctx, p.streamKind() == viaTLS)
+}
+
+// dialTimed opens a connection, over TLS if that is to be, for one of the protocols (ALPN). How long that takes decides
+// how long the next one may.
+func (p *Proxy) dialTimed(ctx context.Context, overTLS bool, protocols ...string) (net.Conn, error) {
 	conf := p.transport.conf.Load()
 	began := time.Now()
 	ctx, cancel := context.WithTimeout(ctx, p.transport.dialTime.timeout())
@@ -74,10 +80,15 @@ func (p *Proxy) dialStream(ctx context.Context) (net.Conn, error) {
 
 	conn, err := hostaddrs.Dial(ctx, &net.Dialer{LocalAddr: conf.localAddr("tcp")}, "tcp", p.hostPort)
 	conn = nonblock.Conn(conn)
-	if err != nil || p.streamKind() == viaTCP {
+	if err != nil || !overTLS {
 		return conn, err
 	}
-	return secured(ctx, conn, conf.tls, p.hostPort)
+	cfg := conf.tls
+	if len(protocols) > 0 {
+		cfg = namedTLS(cfg, p.hostPort).Clone()
+		cfg.NextProtos = protocols
+	}
+	return secured(ctx, conn, cfg, p.hostPort)
 }
 
 // secured is conn with TLS to addr. Until the first reply it acknowledges what comes at once: servers that tell how to

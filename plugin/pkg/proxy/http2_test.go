@@ -292,6 +292,13 @@ func TestHTTP2Upstreams(t *testing.T) {
 			for u.WriteContinuation(id, false, packFields("x", strings.Repeat("\x00", 8000))) == nil {
 			}
 		}, err: "ENHANCE_YOUR_CALM"},
+		"an endless header of nothing": {serve: func(_ int, u *http2Peer) {
+			u.WriteSettings()
+			id := u.query()
+			u.WriteHeaders(http2.HeadersFrameParam{StreamID: id, BlockFragment: packFields(":status", "200")})
+			for u.WriteContinuation(id, false, nil) == nil {
+			}
+		}, err: "ENHANCE_YOUR_CALM"},
 		"no status": {serve: func(_ int, u *http2Peer) {
 			u.WriteSettings()
 			u.header(u.query(), true, "content-type", "application/dns-message")

@@ -10,8 +10,10 @@ import (
 	"golang.org/x/net/http2/hpack"
 )
 
-// maxHeader is how many octets a response's header may have, packed.
-const maxHeader = 64 << 10
+const (
+	maxHeader   = 64 << 10 // octets of a response's header, packed, with what is around its pieces
+	frameHeader = 9        // before each
+)
 
 // http2Reader is what the reader of HTTP/2 keeps for itself.
 type http2Reader struct {
@@ -134,7 +136,7 @@ func (in *http2Reader) begin(s *http2Stream, end bool) {
 
 // fragment takes a piece of a header, which may be the last one. It returns the stream if that is over.
 func (in *http2Reader) fragment(b []byte, last bool) (*http2Stream, error) {
-	if in.length += len(b); in.length > maxHeader {
+	if in.length += len(b) + frameHeader; in.length > maxHeader {
 		return nil, http2.ConnectionError(http2.ErrCodeEnhanceYourCalm)
 	}
 	if _, err := in.header.Write(b); err != nil {

@@ -1,13 +1,10 @@
 package proxy
 
 import (
-	"context"
 	"crypto/tls"
 	"net"
-	"time"
 
 	"github.com/coredns/coredns/plugin/pkg/eventloop"
-	"github.com/coredns/coredns/plugin/pkg/hostaddrs"
 	"github.com/coredns/coredns/plugin/pkg/nonblock"
 	"golang.org/x/net/http2"
 )
@@ -53,20 +50,7 @@ func newHTTPConn(p *httpPool, now int64) *httpConn {
 
 // dial implements linked.
 func (c *httpConn) dial() (net.Conn, error) {
-	p := c.engine.proxy
-	conf := p.transport.conf.Load()
-	began := time.Now()
-	ctx, cancel := context.WithTimeout(c.ctx, p.transport.dialTime.timeout())
-	defer cancel()
-	defer func() { p.transport.dialTime.note(time.Since(began)) }()
-
-	conn, err := hostaddrs.Dial(ctx, &net.Dialer{LocalAddr: conf.localAddr("tcp")}, "tcp", p.hostPort)
-	if err != nil {
-		return nil, err
-	}
-	cfg := namedTLS(conf.tls, p.hostPort).Clone()
-	cfg.NextProtos = []string{http2.NextProtoTLS, "http/1.1"}
-	return secured(ctx, conn, cfg, p.hostPort)
+	return c.engine.proxy.dialTimed(c.ctx, true, http2.NextProtoTLS, "http/1.1")
 }
 
 // opened implements linked.
