@@ -19,7 +19,7 @@ type httpPool struct {
 	limit   requestLimit // of those that it takes on a connection in all
 	proven  bool         // the upstream has answered a query
 	dialled int64        // when the opening of a connection began
-	failing bool         // the last one that was opened, or not, was not; nor was it late
+	failing bool         // the last one could not be opened, which was told at once
 	again   int64        // when to dispatch again, as a connection that is opened is late then
 }
 
@@ -75,17 +75,20 @@ func (p *httpPool) dispatch(now int64) {
 		return
 	}
 	all, left := p.waiting, p.waiting[:0]
+	none := int64(never) // there is no connection for queries that need one as new as that
 	for i, x := range all {
-		c := p.choose(x, now)
-		if c == nil && x.fresh == 0 { // nor is there one for any other
+		if none == 0 {
 			left = append(left, all[i:]...)
 			break
 		}
-		if c == nil {
-			left = append(left, x)
-			continue
+		if x.fresh < none {
+			if c := p.choose(x, now); c != nil {
+				c.ask(x, now)
+				continue
+			}
+			none = x.fresh
 		}
-		c.ask(x, now)
+		left = append(left, x)
 	}
 	clear(all[len(left):])
 	if p.waiting = left; len(left) == 0 {
