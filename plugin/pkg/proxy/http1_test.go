@@ -3,66 +3,41 @@ package proxy
 import (
 	"bufio"
 	"bytes"
-	"crypto/tls"
 	"errors"
 	"io"
+	"net"
 	"net/http"
 	"os"
 	"strconv"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/coredns/coredns/plugin/pkg/eventually"
-	"github.com/coredns/coredns/plugin/pkg/transport"
 )
 
 // http1Upstream is a Proxy for an upstream of HTTP/1.1 that writes what answer returns for the n-th request of a
 // connection, whose query is q, and closes the connection after "".
 func http1Upstream(t *testing.T, answer func(n int, r *http.Request, q []byte) string) (p *Proxy, conns *atomic.Int64) {
 	t.Helper()
-	server, roots := authority(t)
-	l, err := tls.Listen("tcp", "127.0.0.1:0", server)
-	if err != nil {
-		t.Fatal(err)
-	}
 	conns = new(atomic.Int64)
-	var running sync.WaitGroup
-	t.Cleanup(running.Wait)
-	t.Cleanup(func() { l.Close() })
-	running.Go(func() {
-		for {
-			c, err := l.Accept()
+	return overTLS(t, "http/1.1", func(_ int, c net.Conn) {
+		r := bufio.NewReader(c)
+		for n := 1; ; n++ {
+			req, err := http.ReadRequest(r)
 			if err != nil {
 				return
 			}
-			t.Cleanup(func() { c.Close() })
-			running.Go(func() {
-				defer c.Close()
-				r := bufio.NewReader(c)
-				for n := 1; ; n++ {
-					req, err := http.ReadRequest(r)
-					if err != nil {
-						return
-					}
-					if n == 1 {
-						conns.Add(1)
-					}
-					a := answer(n, req, queryOf(req))
-					if io.WriteString(c, a); a == "" {
-						return
-					}
-				}
-			})
+			if n == 1 {
+				conns.Add(1)
+			}
+			a := answer(n, req, queryOf(req))
+			if io.WriteString(c, a); a == "" {
+				return
+			}
 		}
-	})
-	p = proxyTo(t, l.Addr().String(), transport.HTTPS)
-	p.SetTLSConfig(&tls.Config{RootCAs: roots})
-	p.SetReadTimeout(20 * time.Second)
-	patient(p)
-	return p, conns
+	}), conns
 }
 
 func ok(q []byte, fields ...string) string {

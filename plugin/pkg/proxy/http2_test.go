@@ -18,7 +18,6 @@ import (
 
 	"github.com/coredns/coredns/plugin/pkg/transport"
 
-	"github.com/miekg/dns"
 	"golang.org/x/net/http2"
 	"golang.org/x/net/http2/hpack"
 )
@@ -39,9 +38,23 @@ type http2Peer struct {
 // http2Upstream is a Proxy for an upstream whose n-th connection is served by serve, from the client's preface on.
 func http2Upstream(t testing.TB, serve func(n int, u *http2Peer)) *Proxy {
 	t.Helper()
+	return overTLS(t, http2.NextProtoTLS, func(n int, c net.Conn) {
+		if _, err := readFull(c, len(http2.ClientPreface)); err != nil {
+			return
+		}
+		serve(n, &http2Peer{
+			Framer: http2.NewFramer(c, c), Conn: c, dec: hpack.NewDecoder(4096, nil),
+			fields: map[uint32][]hpack.HeaderField{}, queries: map[uint32][]byte{}, resets: map[uint32]http2.ErrCode{},
+		})
+	})
+}
+
+// overTLS is a Proxy for an upstream of HTTPS that speaks a protocol, whose n-th connection is served by serve.
+func overTLS(t testing.TB, protocol string, serve func(n int, c net.Conn)) *Proxy {
+	t.Helper()
 	server, roots := authority(t)
 	server = server.Clone()
-	server.NextProtos = []string{http2.NextProtoTLS}
+	server.NextProtos = []string{protocol}
 	l, err := tls.Listen("tcp", "127.0.0.1:0", server)
 	if err != nil {
 		t.Fatal(err)
@@ -58,14 +71,7 @@ func http2Upstream(t testing.TB, serve func(n int, u *http2Peer)) *Proxy {
 			t.Cleanup(func() { c.Close() })
 			running.Go(func() {
 				defer c.Close()
-				if _, err := readFull(c, len(http2.ClientPreface)); err != nil {
-					return
-				}
-				u := &http2Peer{
-					Framer: http2.NewFramer(c, c), Conn: c, dec: hpack.NewDecoder(4096, nil),
-					fields: map[uint32][]hpack.HeaderField{}, queries: map[uint32][]byte{}, resets: map[uint32]http2.ErrCode{},
-				}
-				serve(n, u)
+				serve(n, c)
 			})
 		}
 	})
@@ -875,18 +881,5 @@ func BenchmarkBeginHTTPS(b *testing.B) {
 			u.WriteData(d.StreamID, true, query)
 		}
 	})
-	const width = 64
-	b.ReportAllocs()
-	b.ResetTimer()
-	done := make(chan error, width)
-	for range width {
-		c := &chain{p: p, left: b.N/width + 1, done: done}
-		c.x = Exchange{Query: packed(b, "www.example.org.", dns.TypeA), Owner: c}
-		p.Begin(&c.x)
-	}
-	for range width {
-		if err := <-done; err != nil {
-			b.Error(err)
-		}
-	}
+	beginMany(b, p)
 }

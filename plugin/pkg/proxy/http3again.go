@@ -66,8 +66,9 @@ type takenTurn struct {
 // traced is ctx for a request of t that tells s.
 func (p *Proxy) traced(ctx context.Context, t *takenTurn, s *sending) context.Context {
 	t.sent = func() {
-		now := p.engine.now()
-		p.clients.sent(t.c, now, s.at.Swap(now) == 0)
+		if now := p.engine.now(); s.at.Swap(now) == 0 {
+			p.clients.sent(t.c, now)
+		}
 	}
 	return httptrace.WithClientTrace(context.WithValue(ctx, turnKey{}, t), &httptrace.ClientTrace{GotConn: func(i httptrace.GotConnInfo) {
 		p.clients.got(t.c)

@@ -64,13 +64,11 @@ func (h *http3Clients) got(c *http3Client) {
 	h.mu.Unlock()
 }
 
-// sent notes that a request is sent, for the first time or again.
-func (h *http3Clients) sent(c *http3Client, now int64, first bool) {
+// sent notes that a request is sent.
+func (h *http3Clients) sent(c *http3Client, now int64) {
 	h.mu.Lock()
-	defer h.mu.Unlock()
-	if first {
-		c.silence.Ask(now)
-	}
+	c.silence.Ask(now)
+	h.mu.Unlock()
 }
 
 // answered notes that c got an answer. If a connection has been opened for long meanwhile, the upstream may take no

@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"net/http/httptrace"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/coredns/coredns/plugin/pkg/doh"
@@ -29,42 +30,30 @@ var errRedirect = errors.New("redirected too often, or to what is not HTTPS")
 
 // webClient is such a client.
 type webClient struct {
-	mu    sync.Mutex
-	given *http.Client // was set; nil if none was
-	own   *http.Client // follows redirects; nil as long as there was none
-}
+	given atomic.Pointer[http.Client] // was set; nil if none was
 
-func (w *webClient) set(c *http.Client) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.given = c
+	mu  sync.Mutex
+	own *http.Client // follows redirects; nil as long as there was none
 }
 
 // get is the client for queries to p.
 func (w *webClient) get(p *Proxy) *http.Client {
+	if given := w.given.Load(); given != nil {
+		return given
+	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if w.given != nil {
-		return w.given
-	}
 	if w.own == nil {
 		w.own = p.followingClient()
 	}
 	return w.own
 }
 
-// isGiven reports whether one was set.
-func (w *webClient) isGiven() bool {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	return w.given != nil
-}
-
 // closeIdle closes the connections without requests.
 func (w *webClient) closeIdle() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	for _, c := range []*http.Client{w.given, w.own} {
+	for _, c := range []*http.Client{w.given.Load(), w.own} {
 		if c != nil {
 			c.CloseIdleConnections()
 		}
@@ -74,7 +63,7 @@ func (w *webClient) closeIdle() {
 // byLibrary reports whether queries over HTTPS are asked with such a client.
 func (p *Proxy) byLibrary() bool {
 	at := p.redirected.Load()
-	return at != 0 && p.engine.now() < at+int64(redirectedFor) || p.web.isGiven()
+	return at != 0 && p.engine.now() < at+int64(redirectedFor) || p.web.given.Load() != nil
 }
 
 // followingClient is a client made of the TLS settings.

@@ -262,13 +262,16 @@ func (p *httpPool) drop(x *Exchange, _ int64) {
 
 // tooManyIdle reports whether more connections of HTTP/1.1 have nothing to do than are kept. mu is held.
 func (p *httpPool) tooManyIdle() bool {
+	if !p.plain {
+		return false
+	}
 	n := 0
 	for _, c := range p.conns {
 		if c.open && c.pending.n == 0 {
 			n++
 		}
 	}
-	return p.plain && n > maxIdleHTTP
+	return n > maxIdleHTTP
 }
 
 func (p *httpPool) reap(conf *config, now int64) {

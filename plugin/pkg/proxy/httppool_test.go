@@ -35,38 +35,13 @@ type fewEach struct {
 	conns atomic.Int64
 }
 
-// proxy is a Proxy that trusts u.
+// proxy is a Proxy for u.
 func (u *fewEach) proxy(t *testing.T) *Proxy {
 	t.Helper()
-	server, roots := authority(t)
-	server = server.Clone()
-	server.NextProtos = []string{"h2"}
-	l, err := tls.Listen("tcp", "127.0.0.1:0", server)
-	if err != nil {
-		t.Fatal(err)
-	}
-	var running sync.WaitGroup
-	t.Cleanup(running.Wait)
-	t.Cleanup(func() { l.Close() })
-	running.Go(func() {
-		for {
-			c, err := l.Accept()
-			if err != nil {
-				return
-			}
-			running.Go(func() { u.serve(c) })
-			t.Cleanup(func() { c.Close() })
-		}
-	})
-	p := proxyTo(t, l.Addr().String(), transport.HTTPS)
-	p.SetTLSConfig(&tls.Config{RootCAs: roots})
-	p.SetReadTimeout(20 * time.Second)
-	patient(p)
-	return p
+	return overTLS(t, http2.NextProtoTLS, func(_ int, c net.Conn) { u.serve(c) })
 }
 
 func (u *fewEach) serve(c net.Conn) {
-	defer c.Close()
 	u.conns.Add(1)
 	if _, err := io.ReadFull(c, make([]byte, len(http2.ClientPreface))); err != nil {
 		return

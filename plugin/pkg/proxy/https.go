@@ -174,7 +174,7 @@ func (p *Proxy) carry(ctx context.Context, x *Exchange, buf *bytes.Buffer, got f
 	case p.protocol == transport.QUIC:
 		err := p.engine.quic.ask(ctx, x.Query, buf, got)
 		return buf.Bytes(), err
-	case p.protocol == transport.HTTPS3 && !p.web.isGiven():
+	case p.protocol == transport.HTTPS3 && p.web.given.Load() == nil:
 		return p.carryHTTP3(ctx, x, buf, got)
 	}
 	return p.fetch(ctx, p.web.get(p), x, buf, got)

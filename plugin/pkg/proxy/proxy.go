@@ -125,7 +125,7 @@ func (p *Proxy) SetLocalAddress(addr net.IP) {
 func (p *Proxy) SetReadTimeout(duration time.Duration) { p.readTimeout.Store(int64(duration)) }
 
 // SetHTTPClient makes an HTTPS or HTTPS3 upstream be asked with client.
-func (p *Proxy) SetHTTPClient(client *http.Client) { p.web.set(client) }
+func (p *Proxy) SetHTTPClient(client *http.Client) { p.web.given.Store(client) }
 
 // SetDOHRequestOptions sets the method of requests to an HTTPS upstream, GET or POST.
 func (p *Proxy) SetDOHRequestOptions(method string) {
