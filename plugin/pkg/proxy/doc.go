@@ -4,7 +4,7 @@
 //	                 ┌─▶ udp.go      many sockets: a random id for each query, a random port for each batch
 //	Proxy.Begin ─────┼─▶ stream.go   few connections of TCP or TLS, many queries on each ──▶ Ender.EndExchange, once
 //	  Exchange       ├─▶ httppool.go connections of HTTPS: one with many queries, or many with one each
-//	                 └─▶ workers.go  goroutines that wait for a library: http3.go, quic.go
+//	                 └─▶ workers.go  goroutines that wait for QUIC (quic.go): doq.go, http3.go
 //	                        │
 //	engine.go: one lock, what is under way (idtable.go), when it is late (wheel.go)
 //	reply.go:  pure: is this a reply, and to this query? cookie.go and lettercase.go: what else it must repeat
@@ -31,9 +31,9 @@
 //     that answer once on a connection). link.go is what these connections and those of HTTPS have in common.
 //   - HTTPS: https.go (requests and responses), httppool.go, httpconn.go (one connection), http1.go, http2.go and
 //     http2frames.go (what is sent and what comes), httplibrary.go (clients of net/http).
-//     HTTP/3: http3.go, http3clients.go, http3conn.go (a client's connection), http3opening.go (one handshake for
-//     all), http3again.go (requests that are made again), http3streams.go. QUIC: quic.go, quicstreams.go,
-//     quicsocket.go, quicsession.go. All of these by workers.go.
+//   - QUIC: quic.go (the connections), quicstreams.go, quicsocket.go, quicsession.go. What is spoken there: doq.go, or
+//     http3.go with http3frames.go (what is sent and what comes) and http3control.go (what tells of the connection).
+//     All of these by workers.go.
 //   - replies: reply.go, rdata.go (are its records whole?), bare.go (a header alone), hop.go; errors.go when there
 //     is none.
 //   - health.go and prober.go: is the upstream well? metrics.go: what is counted.

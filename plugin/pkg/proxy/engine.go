@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/coredns/coredns/plugin/pkg/eventloop"
+	"github.com/coredns/coredns/plugin/pkg/transport"
 	"github.com/coredns/coredns/plugin/pkg/wire"
 )
 
@@ -60,7 +61,11 @@ func (e *engine) init(p *Proxy) {
 	e.wakeAt, e.reapAt, e.catchUp = never, never, catchUp
 	e.random = rand.NewChaCha8(seed)
 	e.udp.make = newSockets
-	e.quic.engine, e.https.engine, e.https.again = e, e, never
+	e.https.engine, e.https.again = e, never
+	e.quic.engine, e.quic.speaks = e, &overQUIC
+	if p.protocol == transport.HTTPS3 {
+		e.quic.speaks = &overHTTP3
+	}
 }
 
 // epoch is when the time of all engines begins, which is told in nanoseconds.

@@ -62,7 +62,7 @@ func TestDoH3OneConnectionInPlaceOfOne(t *testing.T) {
 	p := http3Upstream(t, nil, conns.add, func(w http.ResponseWriter, r *http.Request) {
 		if n := arrived.Add(1); (n-1)/all%2 == 0 {
 			if n%all == 0 {
-				conns.last().CloseWithError(noHTTPError, "")
+				conns.last().CloseWithError(codeNoError, "")
 			}
 			<-r.Context().Done()
 			return

@@ -1,19 +1,12 @@
 package proxy
 
 import (
-	"context"
-	"crypto/tls"
-	"errors"
 	"net/http"
-	"runtime"
 	"sync/atomic"
 	"testing"
 	"time"
 
-	"github.com/coredns/coredns/plugin/pkg/eventually"
-
 	"github.com/quic-go/quic-go"
-	"github.com/quic-go/quic-go/http3"
 )
 
 // Queries over HTTP/3 that find no stream for long are asked on more connections, at most so many.
@@ -47,30 +40,6 @@ func TestDoH3FewStreamsOfTheSilent(t *testing.T) {
 	if n := conns.Load(); n == 0 || n > maxLive {
 		t.Errorf("%d connections", n)
 	}
-}
-
-// A request for which no connection comes about leaves nothing behind: a timer kept each one for an hour.
-func TestDoH3RequestsWithoutConnectionAreForgotten(t *testing.T) {
-	c := &http3Client{}
-	none := &http3.Transport{Dial: func(context.Context, string, *tls.Config, *quic.Config) (*quic.Conn, error) {
-		return nil, errStopped
-	}}
-	defer none.Close()
-	var gone atomic.Bool
-	func() {
-		turn := &takenTurn{c: c}
-		runtime.AddCleanup(turn, func(gone *atomic.Bool) { gone.Store(true) }, &gone)
-		ctx, cancel := context.WithCancel(context.WithValue(t.Context(), turnKey{}, turn))
-		defer cancel()
-		r, err := http.NewRequestWithContext(ctx, http.MethodGet, "https://192.0.2.1/dns-query", nil)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if _, err := (streamTransport{none, &http3Clients{}}).RoundTrip(r); !errors.Is(err, errStopped) {
-			t.Error(err)
-		}
-	}()
-	eventually.Holds(t, "no request is kept", func() bool { runtime.GC(); return gone.Load() })
 }
 
 // One that closes all but its first connection answers on that.

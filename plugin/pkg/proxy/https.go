@@ -172,8 +172,7 @@ func (p *Proxy) roundTrip(ctx context.Context, x *Exchange, buf *bytes.Buffer) e
 func (p *Proxy) carry(ctx context.Context, x *Exchange, buf *bytes.Buffer, got func(net.Addr)) ([]byte, error) {
 	switch {
 	case p.protocol == transport.QUIC:
-		err := p.engine.quic.ask(ctx, x.Query, buf, got)
-		return buf.Bytes(), err
+		return p.carryDoQ(ctx, x, buf, got)
 	case p.protocol == transport.HTTPS3 && p.web.given.Load() == nil:
 		return p.carryHTTP3(ctx, x, buf, got)
 	}

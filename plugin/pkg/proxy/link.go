@@ -5,6 +5,7 @@ import (
 	"errors"
 	"net"
 	"os"
+	"slices"
 	"time"
 )
 
@@ -124,3 +125,11 @@ func (l *link) close() {
 
 // past is a deadline that is over.
 var past = time.Unix(1, 0)
+
+// without is all but one of them, in the same memory, which keeps nothing of it.
+func without[T any](all []*T, one *T) []*T {
+	if i := slices.Index(all, one); i >= 0 {
+		return slices.Delete(all, i, i+1)
+	}
+	return all
+}

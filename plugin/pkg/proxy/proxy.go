@@ -29,7 +29,6 @@ type Proxy struct {
 	doh         atomic.Pointer[dohSettings]
 	web         webClient
 	redirected  atomic.Int64 // when a connection was last told of another place, in the engine's time; 0 if none was
-	clients     http3Clients
 	engine      engine
 	shares      bool                  // sockets; see shared.go
 	group       atomic.Pointer[group] // nil before the first query over UDP
@@ -171,11 +170,9 @@ func (p *Proxy) Start(duration time.Duration) {
 // Proxy cannot be used any more. Stopping twice does no harm.
 func (p *Proxy) Stop() {
 	p.prober.stop()
-	p.clients.closeIdle() // so that the upstream is told before there is no socket of QUIC any more
 	p.engine.stop()
 	p.leave()
 	p.transport.Stop()
-	p.clients.closeIdle()
 	p.web.closeIdle()
 }
 

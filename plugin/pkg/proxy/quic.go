@@ -1,12 +1,9 @@
 package proxy
 
 import (
-	"bytes"
 	"context"
 	"crypto/tls"
-	"encoding/binary"
 	"errors"
-	"io"
 	"net"
 	"net/netip"
 	"sync"
@@ -19,11 +16,12 @@ import (
 	"github.com/quic-go/quic-go"
 )
 
-// quicPool is the QUIC connection to an upstream (RFC 9250), of which each query gets a stream. It is opened when a
-// query needs it, and closes by itself when it is idle for too long. A second one is there while the first one is
-// silent, which may be dead; there are more while the upstream takes too few streams on each (quicstreams.go).
+// quicPool is the QUIC connection to an upstream, of which each query gets a stream. It is opened when a query needs
+// it, and closes by itself when it is idle for too long. A second one is there while the first one is silent, which may
+// be dead; there are more while the upstream takes too few streams on each (quicstreams.go).
 type quicPool struct {
 	engine *engine
+	speaks *quicProtocol
 
 	mu        sync.Mutex
 	links     []*quicLink // those that take queries, the oldest first
@@ -43,9 +41,20 @@ type quicDial struct {
 	waiters int // guarded by the pool's lock; they are the link's first users
 }
 
+// quicProtocol is what is spoken on the connections of a pool.
+type quicProtocol struct {
+	alpn      string // its name in the handshake
+	streams   int64  // of one direction that the upstream may have open at one time; below 0 is none
+	noError   quic.ApplicationErrorCode
+	cancelled quic.StreamErrorCode
+	begin     func(*quicLink) // is told of each connection that was opened; nil if nobody is to be
+	cached    bool            // uses of open connections are counted
+}
+
 // quicLink is one connection.
 type quicLink struct {
 	*quic.Conn
+	pool  *quicPool
 	began int64
 
 	// Guarded by the pool's lock.
@@ -53,26 +62,20 @@ type quicLink struct {
 	heard   int64 // when a reply came
 	silence eventloop.Silence
 	retired bool // takes no more queries, and is closed with the last one
+	http3   http3Conn
 }
+
+// maxLive is how many connections an upstream has that takes enough streams on each: a second one while the first one
+// is silent.
+const maxLive = 2
 
 // quicHandshake is how long to hear nothing during a handshake, and half of the time that it may take.
 const quicHandshake = 2 * time.Second
 
-// Codes of RFC 9250 §4.3.
-const (
-	doqNoError          quic.ApplicationErrorCode = 0
-	doqProtocolError    quic.ApplicationErrorCode = 2
-	doqNoMore           quic.StreamErrorCode      = 0
-	doqRequestCancelled quic.StreamErrorCode      = 3
-)
-
-// errQUICReply is the error of a stream whose octets are no message.
-var errQUICReply = errors.New("quic: the stream ended before the reply did")
-
-// ask asks query, whose id is 0 (RFC 9250 §4.2.1), on a stream of its own and reads the reply into buf. got is told
-// when there is a stream. Connections that the upstream closed, which were open before or brought others their
-// replies, cost as many tries as over TLS.
-func (q *quicPool) ask(ctx context.Context, query []byte, buf *bytes.Buffer, got func(net.Addr)) error {
+// ask has a query asked on a stream of its own. got is told when there is a stream. Connections that the upstream
+// closed, which were open before or brought others their replies, cost as many tries as over TLS; and so does an
+// upstream that has not looked at the query (errNotTaken). One that closes others without a complaint costs one.
+func (q *quicPool) ask(ctx context.Context, got func(net.Addr), on func(*quicLink, *quic.Stream) error) error {
 	for n := 0; ; {
 		l, open, err := q.get(ctx)
 		if err != nil {
@@ -83,18 +86,27 @@ func (q *quicPool) ask(ctx context.Context, query []byte, buf *bytes.Buffer, got
 		got(l.LocalAddr())
 		sent := q.sent(l)
 		if err = l.failed(ctx, "open", err); err == nil {
-			err = l.ask(ctx, s, query, buf)
+			err = l.ask(ctx, s, on)
 		}
-		gone := lost(err)
+		again := errors.Is(err, errNotTaken) || n == 0 && q.parts(err)
+		gone := again || lost(err)
 		heard := q.put(ctx, l, sent, err)
-		if !gone || !open && !heard || n == maxRetries || ctx.Err() != nil {
+		if !gone || !open && !heard && !again || n == maxRetries || ctx.Err() != nil {
 			return err
 		}
-		if heard { // else it was one more than the upstream takes
+		if heard || again { // else it was one more than the upstream takes
 			n++
 		}
-		buf.Reset()
 	}
+}
+
+// ask has a query asked on s, which is given up with ctx.
+func (l *quicLink) ask(ctx context.Context, s *quic.Stream, on func(*quicLink, *quic.Stream) error) error {
+	defer context.AfterFunc(ctx, func() {
+		s.CancelRead(l.pool.speaks.cancelled)
+		s.CancelWrite(l.pool.speaks.cancelled)
+	})()
+	return on(l, s)
 }
 
 // get is a connection with one user more, and whether it was open before.
@@ -108,13 +120,17 @@ func (q *quicPool) get(ctx context.Context) (l *quicLink, open bool, err error) 
 	if l = q.choose(q.engine.now()); l != nil {
 		l.users++
 		q.mu.Unlock()
-		p.counts.hits.get(viaQUIC).Inc()
+		if q.speaks.cached {
+			p.counts.hits.get(viaQUIC).Inc()
+		}
 		return l, true, nil
 	}
 	d := q.dialling
 	if d == nil {
 		d = q.begin()
-		p.counts.miss(viaQUIC)
+		if q.speaks.cached {
+			p.counts.miss(viaQUIC)
+		}
 	}
 	d.waiters++
 	q.mu.Unlock()
@@ -183,7 +199,7 @@ func (q *quicPool) leave(d *quicDial) {
 // left takes one user from l. q.mu is held.
 func (q *quicPool) left(l *quicLink) {
 	if l.users--; l.retired && l.users == 0 {
-		l.CloseWithError(doqNoError, "")
+		l.CloseWithError(q.speaks.noError, "")
 	}
 }
 
@@ -232,7 +248,7 @@ func (q *quicPool) retire(l *quicLink) {
 	l.retired = true
 	q.links = without(q.links, l)
 	if l.users == 0 {
-		l.CloseWithError(doqNoError, "")
+		l.CloseWithError(q.speaks.noError, "")
 	}
 }
 
@@ -255,27 +271,34 @@ func (q *quicPool) dial(d *quicDial) {
 		}
 		return
 	}
-	d.link = &quicLink{Conn: conn, began: now, heard: now, users: d.waiters}
+	d.link = &quicLink{Conn: conn, pool: q, began: now, heard: now, users: d.waiters}
 	q.links = append(q.links, d.link)
+	if q.speaks.begin != nil {
+		q.speaks.begin(d.link)
+	}
 }
 
 // open does the handshake.
 func (q *quicPool) open(ctx context.Context) (*quic.Conn, error) {
 	p := q.engine.proxy
 	cfg := namedTLS(p.transport.conf.Load().tls, p.hostPort).Clone()
-	cfg.NextProtos, cfg.MinVersion = []string{"doq"}, tls.VersionTLS13
-	return q.connect(ctx, cfg, -1)
+	cfg.NextProtos, cfg.MinVersion = []string{q.speaks.alpn}, tls.VersionTLS13
+	if cfg.ServerName == "" && p.protocol == transport.HTTPS3 { // nobody verifies it
+		cfg.ServerName, _, _ = net.SplitHostPort(p.hostPort)
+	}
+	return q.connect(ctx, cfg)
 }
 
 // config is what a client is to QUIC: it takes no streams, sends nothing while it has nothing to ask, and
 // gives up what is idle.
 func (q *quicPool) config(conf *config) *quic.Config {
 	return &quic.Config{
-		HandshakeIdleTimeout: quicHandshake,
-		InitialPacketSize:    transport.QUICPacket,
-		MaxIdleTimeout:       max(conf.expire, 100*time.Millisecond),
-		MaxIncomingStreams:   -1,
-		TokenStore:           q.tokens,
+		HandshakeIdleTimeout:  quicHandshake,
+		InitialPacketSize:     transport.QUICPacket,
+		MaxIdleTimeout:        max(conf.expire, 100*time.Millisecond),
+		MaxIncomingStreams:    -1,
+		MaxIncomingUniStreams: q.speaks.streams,
+		TokenStore:            q.tokens,
 	}
 }
 
@@ -286,7 +309,7 @@ func (q *quicPool) stop() {
 	links, t := append([]*quicLink(nil), q.links...), q.transport
 	q.mu.Unlock()
 	for _, l := range links {
-		l.CloseWithError(doqNoError, "")
+		l.CloseWithError(q.speaks.noError, "")
 	}
 	if t != nil {
 		q.drop(t)
@@ -305,60 +328,6 @@ func (l *quicLink) failed(ctx context.Context, op string, err error) error {
 	return quicErr(op, l.LocalAddr(), remote.AddrPort(), err)
 }
 
-// ask asks on s, a stream of l. An upstream that does not answer with one whole message, whose id is 0, does not speak
-// the protocol, which ends the connection (RFC 9250 §4.3.3).
-func (l *quicLink) ask(ctx context.Context, s *quic.Stream, query []byte, buf *bytes.Buffer) error {
-	defer context.AfterFunc(ctx, func() {
-		s.CancelRead(doqRequestCancelled)
-		s.CancelWrite(doqRequestCancelled)
-	})()
-	frame := make([]byte, 0, 2+len(query))
-	frame = append(binary.BigEndian.AppendUint16(frame, uint16(len(query))), query...)
-	if _, err := s.Write(frame); err != nil {
-		return l.failed(ctx, "write", err)
-	}
-	s.Close() // there is one query on each stream
-	err := readReply(s, buf)
-	switch b := buf.Bytes(); {
-	case frameLen(b) == len(b):
-	case err != io.EOF && err != nil:
-		return l.failed(ctx, "read", err)
-	case len(b) > 0:
-		l.CloseWithError(doqProtocolError, "")
-		fallthrough
-	default:
-		return l.failed(ctx, "read", errQUICReply)
-	}
-	if err == nil {
-		s.CancelRead(doqNoMore) // some do not end their streams
-	}
-	buf.Next(2)
-	if in, v := inspect(buf.Bytes()); v == tooShort || v == malformed || v == cutShort || in.id != 0 {
-		l.CloseWithError(doqProtocolError, "") // who asked sees the reply, and that it is none
-	}
-	return nil
-}
-
-// readReply reads from r until there is one message with its length before it in buf, and what comes together with it.
-func readReply(r io.Reader, buf *bytes.Buffer) (err error) {
-	for n := 0; err == nil && buf.Len() < frameLen(buf.Bytes()); {
-		buf.Grow(bytes.MinRead)
-		room := buf.AvailableBuffer()
-		room = room[:cap(room)]
-		n, err = r.Read(room)
-		buf.Write(room[:n])
-	}
-	return err
-}
-
-// frameLen is how long a message that begins with b is, with its length before it: at least that.
-func frameLen(b []byte) int {
-	if len(b) < 2 {
-		return 2
-	}
-	return 2 + int(binary.BigEndian.Uint16(b))
-}
-
 // lost reports whether err is the end of a QUIC connection, not of a stream only. Any error of the socket is, also that
 // of one datagram that the system does not send.
 func lost(err error) bool {
@@ -369,6 +338,12 @@ func lost(err error) bool {
 	var transport *quic.TransportError
 	return errors.As(err, &app) || errors.As(err, &idle) || errors.As(err, &reset) || errors.As(err, &transport) ||
 		errors.As(err, &errno) || errors.Is(err, net.ErrClosed)
+}
+
+// parts reports whether err is that the upstream has closed a connection without a complaint.
+func (q *quicPool) parts(err error) bool {
+	var app *quic.ApplicationError
+	return errors.As(err, &app) && app.Remote && app.ErrorCode == q.speaks.noError
 }
 
 // quicErr is err as errors of other transports look like.

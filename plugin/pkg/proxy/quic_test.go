@@ -34,8 +34,9 @@ func quicUpstream(t testing.TB, cfg *tls.Config, conf *quic.Config, handle func(
 // quicUpstreamOn is quicUpstream on a socket of the test's own.
 func quicUpstreamOn(t testing.TB, socket net.PacketConn, cfg *tls.Config, conf *quic.Config, handle func(*quic.Conn)) string {
 	t.Helper()
-	cfg = cfg.Clone()
-	cfg.NextProtos = []string{"doq"}
+	if cfg = cfg.Clone(); cfg.NextProtos == nil {
+		cfg.NextProtos = []string{"doq"}
+	}
 	l, err := quic.Listen(socket, cfg, conf)
 	if err != nil {
 		t.Fatal(err)
@@ -478,4 +479,20 @@ func TestDoQConnectionsEndUnderAQuery(t *testing.T) {
 	if n := conns.Load(); n != 3 {
 		t.Errorf("%d connections", n)
 	}
+}
+
+// Queries over QUIC, with 64 under way. The upstream's side is in the figures, too.
+func BenchmarkBeginQUIC(b *testing.B) {
+	server, roots := authority(b)
+	beginMany(b, quicTo(b, quicUpstream(b, server, &quic.Config{MaxIncomingStreams: 1 << 20}, func(conn *quic.Conn) { streams(conn, echoStream) }), roots))
+}
+
+// The same over HTTP/3.
+func BenchmarkBeginHTTP3(b *testing.B) {
+	server, roots := authority(b)
+	server = server.Clone()
+	server.NextProtos = []string{"h3"}
+	p := proxyTo(b, quicUpstream(b, server, &quic.Config{MaxIncomingStreams: 1 << 20}, func(conn *quic.Conn) { streams(conn, answersHTTP3) }), transport.HTTPS3)
+	p.SetTLSConfig(&tls.Config{RootCAs: roots})
+	beginMany(b, p)
 }

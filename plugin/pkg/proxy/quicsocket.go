@@ -12,16 +12,15 @@ import (
 
 // This file is the socket that all QUIC connections to an upstream share, and how they are opened on it.
 
-// connect opens a connection on which the upstream may open so many streams of its own. For any error of the socket,
-// which may pass, the library gives up; that costs a second try, with another socket.
-func (q *quicPool) connect(ctx context.Context, cfg *tls.Config, streams int64) (*quic.Conn, error) {
+// connect opens a connection. For any error of the socket, which may pass, the library gives up; that costs a second
+// try, with another socket.
+func (q *quicPool) connect(ctx context.Context, cfg *tls.Config) (*quic.Conn, error) {
 	for again := false; ; again = true {
 		t, remote, err := q.way()
 		if err != nil {
 			return nil, err
 		}
 		conf := q.config(q.engine.proxy.transport.conf.Load())
-		conf.MaxIncomingUniStreams = streams
 		conn, err := t.Dial(ctx, net.UDPAddrFromAddrPort(remote), q.resuming(cfg), conf)
 		switch {
 		case err == nil:

@@ -128,11 +128,6 @@ func quiet(p *Proxy) bool {
 		note(c.silence.Longer(patience, now))
 	}
 	e.mu.Unlock()
-	p.clients.mu.Lock()
-	for _, c := range p.clients.live {
-		note(c.silence.Longer(patience, now))
-	}
-	p.clients.mu.Unlock()
 	e.quic.mu.Lock()
 	for _, l := range e.quic.links {
 		note(l.silence.Longer(patience, now))
@@ -280,33 +275,6 @@ func TestConnectionsThatMakeRoom(t *testing.T) {
 		e.unlock()
 		if got != tc.want || left != tc.left {
 			t.Errorf("%s: the query goes to %d, and %d are left", tc.pool, got, left)
-		}
-	}
-}
-
-// While the second client has its connection opened, requests go on to the first one, unless that is late.
-func TestSecondHTTPClient(t *testing.T) {
-	p := proxyTo(t, "127.0.0.1:1", transport.HTTPS3)
-	now := int64(time.Hour)
-	silent := &http3Client{users: 1, connected: true, proven: true}
-	silent.silence.Ask(now - int64(time.Minute))
-	for _, tc := range []struct {
-		second http3Client
-		want   bool
-	}{
-		{http3Client{users: 0}, true},
-		{http3Client{users: 1, opening: &opening{since: now - slowDial/2}}, false},
-		{http3Client{users: 1, opening: &opening{since: now - 2*slowDial}}, true},
-		{http3Client{users: 1, opening: &opening{since: now}, connected: true}, true},
-		{http3Client{users: 1, opening: &opening{since: now}, proven: true}, true}, // it is made sure of
-	} {
-		p.clients.mu.Lock()
-		p.clients.live = []*http3Client{silent, &tc.second}
-		got := p.clients.choose(p, now)
-		p.clients.live = nil
-		p.clients.mu.Unlock()
-		if got != silent && got != &tc.second || got == &tc.second != tc.want {
-			t.Errorf("%+v: %v", tc.second, got == &tc.second)
 		}
 	}
 }
