@@ -2,9 +2,7 @@ package proxy
 
 import (
 	"bytes"
-	"encoding/binary"
 	"errors"
-	"slices"
 	"sync/atomic"
 
 	"github.com/coredns/coredns/plugin/pkg/wire"
@@ -49,20 +47,12 @@ func (c *cookies) show(x *Exchange) {
 	s := x.shown
 	query, opt := s.plain, findOPT(s.plain)
 	server := c.server.Load()
-	n := clientCookieLen
+	var room [clientCookieLen + maxServerCookie]byte
+	cookie := append(room[:0], c.client[:]...)
 	if s.expects = server != nil; s.expects {
-		n += len(*server)
+		cookie = append(cookie, *server...)
 	}
-	end := opt + optFixed + optionsLen(query, opt)
-	b := append(slices.Grow(s.query[:0], len(query)+4+n), query[:end]...)
-	b = binary.BigEndian.AppendUint16(b, wire.OptionCookie)
-	b = binary.BigEndian.AppendUint16(b, uint16(n))
-	b = append(b, c.client[:]...)
-	if server != nil {
-		b = append(b, *server...)
-	}
-	b = append(b, query[end:]...)
-	binary.BigEndian.PutUint16(b[opt+9:], uint16(end-opt-optFixed+4+n))
+	b := appendWithOption(s.query[:0], query, opt, wire.OptionCookie, cookie)
 	s.query, x.Query = b, b
 }
 

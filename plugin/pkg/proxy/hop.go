@@ -125,6 +125,18 @@ func option(b []byte, opt int, code uint16) (data []byte, ok bool) {
 	return e.Option(code)
 }
 
+// appendWithOption appends query, with one more option in its OPT record at opt, to b.
+func appendWithOption(b, query []byte, opt int, code uint16, data []byte) []byte {
+	end := opt + optFixed + optionsLen(query, opt)
+	start := len(b)
+	b = append(slices.Grow(b, len(query)+4+len(data)), query[:end]...)
+	b = binary.BigEndian.AppendUint16(b, code)
+	b = binary.BigEndian.AppendUint16(b, uint16(len(data)))
+	b = append(append(b, data...), query[end:]...)
+	binary.BigEndian.PutUint16(b[start+opt+9:], uint16(end-opt-optFixed+4+len(data)))
+	return b
+}
+
 // findOPT is where the first OPT record of a message with one question begins, 0 if there is none or something
 // before it is odd.
 func findOPT(b []byte) int {

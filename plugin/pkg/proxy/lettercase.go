@@ -11,10 +11,6 @@ import (
 // a reply over UDP has to guess them beside port and id (draft-vixie-dnsext-dns0x20); the upstream repeats them.
 type flips [(wire.MaxName + 7) / 8]byte
 
-// RandomizeCase makes queries over UDP have letters of random case, which their replies must repeat. The owner of
-// the query gets the reply with its own letters. It belongs before the first query.
-func (p *Proxy) RandomizeCase() { p.randomCase = true }
-
 // mix gives the name of query, which is as its owner wrote it, letters of random case.
 func (f *flips) mix(query []byte, random *rand.ChaCha8) {
 	*f = flips{}

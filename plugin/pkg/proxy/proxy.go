@@ -140,6 +140,10 @@ func (p *Proxy) SetDOHHost(host string) {
 	p.doh.Store(&s)
 }
 
+// RandomizeCase makes queries over UDP have letters of random case, which their replies must repeat. The owner of
+// the query gets the reply with its own letters. It belongs before the first query.
+func (p *Proxy) RandomizeCase() { p.randomCase = true }
+
 // Measure makes the Proxy note how long replies take, which Latency tells.
 func (p *Proxy) Measure() {
 	if p.latency == nil {

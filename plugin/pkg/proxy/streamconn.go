@@ -95,7 +95,7 @@ func (c *streamConn) received(b []byte) {
 		v = otherID
 	} else {
 		if v == proper || v == bare {
-			if why := in.mismatch(b, v, x); why != proper {
+			if why := x.mismatch(&in, b, v); why != proper {
 				v = why
 			}
 		}

@@ -178,7 +178,7 @@ func (e *engine) takeAll(s *udpSocket, arrivals []arrival, now int64, ignored *[
 			}
 			continue
 		}
-		if why := a.mismatch(a.b, a.v, x); why != proper {
+		if why := x.mismatch(&a.incoming, a.b, a.v); why != proper {
 			ignored[why]++
 			continue
 		}
