@@ -7,6 +7,7 @@ import (
 
 	"github.com/coredns/coredns/plugin/pkg/eventloop"
 	"github.com/coredns/coredns/plugin/pkg/proxy"
+	"github.com/coredns/coredns/plugin/pkg/replies"
 	"github.com/coredns/coredns/plugin/pkg/wire"
 )
 
@@ -52,7 +53,7 @@ func (f *Forward) newAsyncRun(q *wire.Query) *asyncRun {
 	}
 	e.query, e.cookie = q.Append(e.scratch[:0], 0), false
 	if q.EDNS().Set&(wire.HasCookie|wire.HasKeepalive|wire.HasPadding) != 0 {
-		e.query, e.cookie = proxy.CutHopByHop(e.query)
+		e.query, e.cookie = replies.CutHopByHop(e.query)
 	}
 	return e
 }

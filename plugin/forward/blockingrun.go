@@ -13,6 +13,7 @@ import (
 	"github.com/coredns/coredns/plugin/metadata"
 	"github.com/coredns/coredns/plugin/pkg/eventloop"
 	"github.com/coredns/coredns/plugin/pkg/proxy"
+	"github.com/coredns/coredns/plugin/pkg/replies"
 	"github.com/coredns/coredns/plugin/pkg/resolver/advice"
 	"github.com/coredns/coredns/plugin/pkg/transport"
 	"github.com/coredns/coredns/request"
@@ -154,7 +155,7 @@ func (t *blockingRun) pack(r *dns.Msg) error {
 	}
 	t.query, t.cookie = b, false
 	if opt := r.IsEdns0(); opt != nil && len(opt.Option) > 0 && r.IsTsig() == nil {
-		t.query, t.cookie = proxy.CutHopByHop(b)
+		t.query, t.cookie = replies.CutHopByHop(b)
 	}
 	return nil
 }

@@ -17,7 +17,7 @@ import (
 	"github.com/coredns/coredns/plugin/pkg/eventloop"
 	"github.com/coredns/coredns/plugin/pkg/fall"
 	"github.com/coredns/coredns/plugin/pkg/policy"
-	"github.com/coredns/coredns/plugin/pkg/proxy"
+	"github.com/coredns/coredns/plugin/pkg/replies"
 	"github.com/coredns/coredns/plugin/pkg/resolver/advice"
 	"github.com/coredns/coredns/plugin/pkg/transport"
 	"github.com/coredns/coredns/plugin/pkg/wire"
@@ -175,7 +175,7 @@ func packed(r *dns.Msg) ([]byte, error) {
 		return nil, tooLarge(len(packet))
 	}
 	if r.IsTsig() == nil {
-		packet, _ = proxy.CutHopByHop(packet)
+		packet, _ = replies.CutHopByHop(packet)
 	}
 	return packet, nil
 }
@@ -183,7 +183,7 @@ func packed(r *dns.Msg) ([]byte, error) {
 // withoutHopByHop takes what is the upstream's and ours alone out of a reply.
 func withoutHopByHop(m *dns.Msg) *dns.Msg {
 	if opt := m.IsEdns0(); opt != nil && m.IsTsig() == nil {
-		opt.Option = slices.DeleteFunc(opt.Option, func(o dns.EDNS0) bool { return proxy.HopByHop(o.Option()) })
+		opt.Option = slices.DeleteFunc(opt.Option, func(o dns.EDNS0) bool { return replies.HopByHop(o.Option()) })
 	}
 	return m
 }

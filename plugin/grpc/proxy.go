@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/coredns/coredns/plugin/pkg/policy"
-	"github.com/coredns/coredns/plugin/pkg/proxy"
+	"github.com/coredns/coredns/plugin/pkg/replies"
 	"github.com/coredns/coredns/plugin/pkg/wire"
 
 	"github.com/miekg/dns"
@@ -121,7 +121,7 @@ func (p *Proxy) exchange(ctx context.Context, packet []byte, r *dns.Msg) (*dns.M
 	if err != nil {
 		return nil, fmt.Errorf("reply of %s: %w", p.addr, err)
 	}
-	if proxy.BareError(reply.Msg) && m.Id == r.Id {
+	if replies.BareError(reply.Msg) && m.Id == r.Id {
 		m.Question = slices.Clone(r.Question)
 	}
 	return m, nil

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/coredns/coredns/plugin/pkg/doh"
+	"github.com/coredns/coredns/plugin/pkg/replies"
 	"github.com/coredns/coredns/plugin/pkg/transport"
 
 	"github.com/miekg/dns"
@@ -158,7 +159,7 @@ func cookieQuery() []byte {
 
 // withServerCookie gives reply an OPT record with the client cookie of query and a server cookie.
 func withServerCookie(reply, query []byte) []byte {
-	client, _ := option(query, findOPT(query), 10)
+	client, _ := replies.Option(query, replies.FindOPT(query), 10)
 	data := append(append([]byte(nil), client[:8]...), 1, 2, 3, 4, 5, 6, 7, 8)
 	reply[11] = 1
 	reply = append(reply, 0, 0, 41, 4, 208, 0, 0, 0, 0, 0, byte(4+len(data)), 0, 10)

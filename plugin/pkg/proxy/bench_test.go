@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/coredns/coredns/plugin/pkg/packed"
 	"github.com/coredns/coredns/plugin/pkg/transport"
 	"github.com/coredns/coredns/plugin/test"
 	"github.com/coredns/coredns/request"
@@ -136,7 +137,7 @@ func beginMany(b *testing.B, p *Proxy) {
 	done := make(chan error, width)
 	for range width {
 		c := &chain{p: p, left: b.N/width + 1, done: done}
-		c.x = Exchange{Query: packed(b, "www.example.org.", dns.TypeA), Owner: c}
+		c.x = Exchange{Query: packed.Message(b, "www.example.org.", dns.TypeA), Owner: c}
 		p.Begin(&c.x)
 	}
 	for range width {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"sync/atomic"
 
+	"github.com/coredns/coredns/plugin/pkg/replies"
 	"github.com/coredns/coredns/plugin/pkg/wire"
 
 	"github.com/miekg/dns"
@@ -39,20 +40,20 @@ type shown struct {
 // show makes x's query one with cookies.
 func (c *cookies) show(x *Exchange) {
 	if x.shown == nil {
-		if findOPT(x.Query) == 0 {
+		if replies.FindOPT(x.Query) == 0 {
 			return
 		}
 		x.shown = &shown{plain: x.Query}
 	}
 	s := x.shown
-	query, opt := s.plain, findOPT(s.plain)
+	query, opt := s.plain, replies.FindOPT(s.plain)
 	server := c.server.Load()
 	var room [clientCookieLen + maxServerCookie]byte
 	cookie := append(room[:0], c.client[:]...)
 	if s.expects = server != nil; s.expects {
 		cookie = append(cookie, *server...)
 	}
-	b := appendWithOption(s.query[:0], query, opt, wire.OptionCookie, cookie)
+	b := replies.AppendWithOption(s.query[:0], query, opt, wire.OptionCookie, cookie)
 	s.query, x.Query = b, b
 }
 
@@ -60,7 +61,7 @@ func (c *cookies) show(x *Exchange) {
 // §5.3), and keeps the server cookie that it has. Over TCP none is needed, as some servers give them over UDP only; a
 // query whose reply lacks one goes there.
 func (c *cookies) known(x *Exchange, b []byte, opt int) bool {
-	data, ok := option(b, opt, wire.OptionCookie)
+	data, ok := replies.Option(b, opt, wire.OptionCookie)
 	if !ok {
 		return !x.shown.expects || x.Proto == "tcp"
 	}
@@ -87,7 +88,7 @@ func (c *cookies) forget() { c.server.Store(nil) }
 // refusedCookie reports whether the upstream says that x's cookie is bad, in a reply that has a better one. x is
 // then asked again, with that one, over TCP if need be (RFC 7873 §5.3), and ends in an error if that does not help
 // either.
-func (e *engine) refusedCookie(x *Exchange, facts *Facts) bool {
+func (e *engine) refusedCookie(x *Exchange, facts *replies.Facts) bool {
 	if x.shown == nil || facts.Rcode != dns.RcodeBadCookie {
 		return false
 	}

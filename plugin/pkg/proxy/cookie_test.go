@@ -12,6 +12,8 @@ import (
 	"time"
 
 	"github.com/coredns/coredns/plugin/pkg/loopback"
+	"github.com/coredns/coredns/plugin/pkg/packed"
+	"github.com/coredns/coredns/plugin/pkg/replies"
 	"github.com/coredns/coredns/plugin/pkg/transport"
 
 	"github.com/miekg/dns"
@@ -57,9 +59,9 @@ func withCookie(t testing.TB, q []byte, rcode int, cookie string) []byte {
 }
 
 // askWithCookie asks once and returns the reply.
-func askWithCookie(t testing.TB, p *Proxy, timeout time.Duration) ([]byte, Facts, error) {
+func askWithCookie(t testing.TB, p *Proxy, timeout time.Duration) ([]byte, replies.Facts, error) {
 	t.Helper()
-	query := packed(t, "www.example.org.", dns.TypeA, func(m *dns.Msg) { m.SetEdns0(1232, false) })
+	query := packed.Message(t, "www.example.org.", dns.TypeA, func(m *dns.Msg) { m.SetEdns0(1232, false) })
 	plain := string(query[2:])
 	var reply []byte
 	done := make(chan struct{})
@@ -231,7 +233,7 @@ func TestCookieOverUDPOnly(t *testing.T) {
 	p := proxyTo(t, addr, transport.DNS)
 	for i, stream := range []bool{false, true, false} {
 		c := &call{done: make(chan struct{}, 1)}
-		query := packed(t, "www.example.org.", dns.TypeA, func(m *dns.Msg) { m.SetEdns0(1232, false) })
+		query := packed.Message(t, "www.example.org.", dns.TypeA, func(m *dns.Msg) { m.SetEdns0(1232, false) })
 		c.x = Exchange{Query: query, Cookie: true, Stream: stream, Owner: c}
 		p.Begin(&c.x)
 		if <-c.done; c.x.Err != nil || (c.x.Facts.Rcode == dns.RcodeNameError) != stream {
@@ -266,7 +268,7 @@ func TestBadCookieAtAnotherProxy(t *testing.T) {
 	to := maker.NewPeer(netip.MustParseAddrPort(addr))
 	for i, p := range []*Proxy{maker, other, other, maker} {
 		c := &call{done: make(chan struct{}, 1)}
-		query := packed(t, "www.example.org.", dns.TypeA, func(m *dns.Msg) { m.SetEdns0(1232, false) })
+		query := packed.Message(t, "www.example.org.", dns.TypeA, func(m *dns.Msg) { m.SetEdns0(1232, false) })
 		c.x = Exchange{Query: query, To: to, Cookie: true, MixCase: true, Timeout: 10 * time.Second, Owner: c}
 		p.Begin(&c.x)
 		if <-c.done; !errors.Is(c.x.Err, ErrBadCookie) || c.x.Proto != "tcp" {

@@ -7,8 +7,7 @@
 //	                 └─▶ workers.go  goroutines that wait for QUIC (quic.go): doq.go, http3.go
 //	                        │
 //	engine.go: one lock, what is under way (idtable.go), when it is late (wheel.go)
-//	reply.go:  pure: is this a reply, and to this query? cookie.go and lettercase.go: what else it must repeat
-//	hop.go:    what concerns neighbours only, and is not forwarded
+//	mismatch.go: is this a reply to this query (package replies)? cookie.go: what else it must repeat
 //	shared.go: Proxies to one upstream that have UDP sockets in common
 //
 // A Proxy is one upstream. Its heart is asynchronous: Begin sends and returns, and the reply's octets are told to
@@ -34,8 +33,7 @@
 //   - QUIC: quic.go (the connections), quicstreams.go, quicsocket.go, quicsession.go. What is spoken there: doq.go, or
 //     http3.go with http3frames.go (what is sent and what comes) and http3control.go (what tells of the connection).
 //     All of these by workers.go.
-//   - replies: reply.go, rdata.go (are its records whole?), bare.go (a header alone), hop.go; errors.go when there
-//     is none.
+//   - replies: mismatch.go, cookie.go; errors.go when there is none.
 //   - health.go and prober.go: is the upstream well? metrics.go: what is counted.
 //   - many servers in place of one upstream, for who resolves names: peer.go, spare.go (their sockets). address.go
 //     is where one is.

@@ -8,6 +8,8 @@ import (
 	"io"
 	"net"
 
+	"github.com/coredns/coredns/plugin/pkg/replies"
+
 	"github.com/quic-go/quic-go"
 )
 
@@ -60,7 +62,7 @@ func (l *quicLink) askDoQ(ctx context.Context, s *quic.Stream, query []byte, buf
 		s.CancelRead(doqNoMore) // some do not end their streams
 	}
 	buf.Next(2)
-	if in, v := inspect(buf.Bytes()); v == tooShort || v == malformed || v == cutShort || in.id != 0 {
+	if in, v := replies.Inspect(buf.Bytes()); v == replies.TooShort || v == replies.Malformed || v == replies.CutShort || in.ID != 0 {
 		l.CloseWithError(doqProtocolError, "") // who asked sees the reply, and that it is none
 	}
 	return nil

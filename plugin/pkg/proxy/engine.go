@@ -151,7 +151,7 @@ func (e *engine) end(x *Exchange, err error) { e.endAt(x, err, 0) }
 // endAt is end at a time, 0 if that has to be looked at.
 func (e *engine) endAt(x *Exchange, err error, now int64) {
 	if x.flips != nil {
-		x.flips.undo(x.Query[wire.HeaderLen:])
+		x.flips.Undo(x.Query[wire.HeaderLen:])
 	}
 	if x.shown != nil {
 		x.Query = x.shown.plain

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/coredns/coredns/plugin/pkg/eventloop"
+	"github.com/coredns/coredns/plugin/pkg/packed"
 	"github.com/coredns/coredns/plugin/pkg/transport"
 
 	"github.com/miekg/dns"
@@ -70,7 +71,7 @@ func TestBeginAllocates(t *testing.T) {
 	socketBudget.limit = 0
 	p := mirrored(t)
 	var c counter
-	x := &Exchange{Query: packed(t, "www.example.org.", dns.TypeA), Owner: &c}
+	x := &Exchange{Query: packed.Message(t, "www.example.org.", dns.TypeA), Owner: &c}
 	for range 2 * minSockets {
 		p.Begin(x)
 	}
@@ -87,7 +88,7 @@ func BenchmarkEngine(b *testing.B) {
 	socketBudget.limit = 0
 	p := mirrored(b)
 	var c counter
-	x := &Exchange{Query: packed(b, "www.example.org.", dns.TypeA), Owner: &c}
+	x := &Exchange{Query: packed.Message(b, "www.example.org.", dns.TypeA), Owner: &c}
 	b.ReportAllocs()
 	for b.Loop() {
 		p.Begin(x)
@@ -142,7 +143,7 @@ func TestEachExchangeEndsOnce(t *testing.T) {
 		for i := range 50 {
 			wg.Go(func() {
 				o := &owner{ended: make(chan bool, 2)}
-				o.x = Exchange{Query: packed(t, "www.example.org.", dns.TypeA), Owner: o, Stream: stream}
+				o.x = Exchange{Query: packed.Message(t, "www.example.org.", dns.TypeA), Owner: o, Stream: stream}
 				for range 40 {
 					o.x.Timeout = time.Duration(1+rand.IntN(15)) * time.Millisecond
 					begun.Add(1)

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/coredns/coredns/plugin/pkg/eventloop"
+	"github.com/coredns/coredns/plugin/pkg/replies"
 	"github.com/coredns/coredns/plugin/pkg/transport"
 	"github.com/coredns/coredns/plugin/pkg/wire"
 )
@@ -35,7 +36,7 @@ type Exchange struct {
 
 	// What came of it, for EndExchange. With an error only Proto and, perhaps, Local are set beside it.
 	Reply []byte // the reply, with another id than Query's; good until EndExchange returns
-	Facts Facts
+	Facts replies.Facts
 	Err   error
 	Local net.Addr        // where the query was sent from; nil over UDP to a Peer
 	Proto string          // "udp" or "tcp", for what stands upon these, too
@@ -68,9 +69,9 @@ type Exchange struct {
 	links                // in the wheel
 	giverLinks
 	cancel context.CancelCauseFunc
-	flips  *flips // what Query has in other letters than it had; nil if nothing
-	mixed  flips  // what flips points to, for a Peer
-	shown  *shown // the query with cookies that is sent in place of Query; nil if Query is
+	flips  *replies.Flips // what Query has in other letters than it had; nil if nothing
+	mixed  replies.Flips  // what flips points to, for a Peer
+	shown  *shown         // the query with cookies that is sent in place of Query; nil if Query is
 }
 
 // Ender is told the end of an exchange.
@@ -108,7 +109,7 @@ func (p *Proxy) Begin(x *Exchange) { p.BeginIn(x, nil) }
 func (p *Proxy) BeginIn(x *Exchange, loop *eventloop.Loop) {
 	e := p.engineOf(x)
 	x.proxy, x.engine = p, e
-	x.Reply, x.Facts, x.Err, x.Local, x.Proto, x.RTT, x.Loop = nil, Facts{}, nil, nil, "", 0, nil
+	x.Reply, x.Facts, x.Err, x.Local, x.Proto, x.RTT, x.Loop = nil, replies.Facts{}, nil, nil, "", 0, nil
 	x.fresh, x.returned, x.stream = 0, 0, nil
 	x.on, x.batch, x.retries, x.reused, x.links, x.chained, x.cancel = nil, 0, 0, false, links{}, nil, nil
 	if x.Timeout == 0 {

@@ -147,7 +147,7 @@ func (c *checker) askUDP(conn net.Conn, query []byte) error {
 		if err != nil {
 			return err
 		}
-		if replies(buf[:n], query) {
+		if headsReply(buf[:n], query) {
 			return nil
 		}
 	}
@@ -163,7 +163,7 @@ func (c *checker) askStream(conn net.Conn, query []byte) error {
 	if _, err := io.ReadFull(conn, head[:]); err != nil {
 		return err
 	}
-	if !replies(head[2:], query) {
+	if !headsReply(head[2:], query) {
 		return ErrMismatch
 	}
 	return nil
@@ -191,14 +191,14 @@ func (c *checker) askCarried(ctx context.Context, p *Proxy, query []byte) error 
 		}
 		x.Reply = b
 	}
-	if !replies(x.Reply, query) {
+	if !headsReply(x.Reply, query) {
 		return ErrMismatch
 	}
 	return nil
 }
 
-// replies reports whether b begins with the header of a reply to query.
-func replies(b, query []byte) bool {
+// headsReply reports whether b begins with the header of a reply to query.
+func headsReply(b, query []byte) bool {
 	return len(b) >= wire.HeaderLen && b[0] == query[0] && b[1] == query[1] && b[2]&(wire.FlagQR>>8) != 0
 }
 

@@ -30,7 +30,7 @@ func TestReplies(t *testing.T) {
 		"nothing at all":  {"", false},
 		"ids turned over": {"\x02\x01\x81\x80\x00\x00\x00\x00\x00\x00\x00\x00", false},
 	} {
-		if got := replies([]byte(tc.head), query); got != tc.want {
+		if got := headsReply([]byte(tc.head), query); got != tc.want {
 			t.Errorf("%s: %t", what, got)
 		}
 	}

@@ -3,6 +3,7 @@ package proxy
 import (
 	"testing"
 
+	"github.com/coredns/coredns/plugin/pkg/replies"
 	"github.com/coredns/coredns/plugin/pkg/wire/wiretest"
 )
 
@@ -12,11 +13,11 @@ func TestHostileReplies(t *testing.T) {
 	b := make([]byte, 0, maxDatagram)
 	wiretest.Compare(t, 15, func(t *testing.T, r *wiretest.Reply) {
 		b = append(b[:0], r.Message...)
-		in, v := inspect(b)
-		if v != proper {
+		in, v := replies.Inspect(b)
+		if v != replies.Proper {
 			return
 		}
-		new(flips).undoReply(b, r.Query())
+		new(replies.Flips).UndoReply(b, r.Query())
 		in.WithoutHopByHop(b)
 	})
 }

@@ -16,6 +16,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/coredns/coredns/plugin/pkg/packed"
 	"github.com/coredns/coredns/plugin/pkg/transport"
 
 	"golang.org/x/net/http2"
@@ -455,7 +456,7 @@ func TestHTTP2Request(t *testing.T) {
 
 // Long queries go out in frames of the size that the upstream takes.
 func TestHTTP2LongQuery(t *testing.T) {
-	query := packed(t, "www.example.org.", 1)
+	query := packed.Message(t, "www.example.org.", 1)
 	query[11] = 1
 	query = append(query, 0, 0, 41, 16, 0, 0, 0, 0, 0, 0x75, 0x34, 0, 12, 0x75, 0x30)
 	query = append(query, make([]byte, 30000)...) // padding

@@ -14,6 +14,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/coredns/coredns/plugin/pkg/replies"
 	"github.com/coredns/coredns/plugin/pkg/transport"
 	"github.com/coredns/coredns/plugin/pkg/wire"
 )
@@ -102,7 +103,7 @@ func (r *httpResponse) message(from string) ([]byte, error) {
 	}
 	// The page of a portal on the way, say. A reply counts, whatever it is called.
 	if strings.HasPrefix(r.mediaType, "text/") {
-		if _, v := inspect(b); v > bare {
+		if _, v := replies.Inspect(b); v > replies.Bare {
 			return nil, fmt.Errorf("doh: %s answered with %.60s", from, r.mediaType)
 		}
 	}
@@ -122,12 +123,12 @@ func (r *httpResponse) age() uint32 {
 
 // older takes the seconds for which caches of HTTP have had the message b from its TTLs (RFC 8484 §5.1).
 func older(b []byte, age uint32) {
-	in, v := inspect(b)
-	if v != proper {
+	in, v := replies.Inspect(b)
+	if v != replies.Proper {
 		return
 	}
 	left := wire.EffortOf(len(b))
-	eachRecord(b, in.qend, &left, func(_, at int, _ bool) bool {
+	replies.EachRecord(b, in.QuestionEnd, &left, func(_, at int, _ bool) bool {
 		if ttl := b[at+4 : at+8]; binary.BigEndian.Uint16(b[at:]) != wire.TypeOPT {
 			binary.BigEndian.PutUint32(ttl, max(binary.BigEndian.Uint32(ttl), age)-age)
 		}
@@ -141,16 +142,16 @@ func (p *Proxy) accept(x *Exchange, b []byte) error {
 		x.Reply = b
 		return nil
 	}
-	in, v := inspect(b)
+	in, v := replies.Inspect(b)
 	switch {
-	case p.protocol == transport.QUIC && in.id != 0:
-		v = otherID
-	case v == bare:
-		b, v = in.completed(b, x.Query), proper
-	case v == proper && !in.answers(b, x.Query):
-		v = otherQuestion
+	case p.protocol == transport.QUIC && in.ID != 0:
+		v = replies.OtherID
+	case v == replies.Bare:
+		b, v = in.Completed(b, x.Query), replies.Proper
+	case v == replies.Proper && !in.IsFor(b, x.Query):
+		v = replies.OtherQuestion
 	}
-	if v != proper {
+	if v != replies.Proper {
 		p.counts.ignored.get(v).Inc()
 		return ErrMismatch
 	}

@@ -7,6 +7,8 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/coredns/coredns/plugin/pkg/packed"
+	"github.com/coredns/coredns/plugin/pkg/replies"
 	"github.com/coredns/coredns/plugin/pkg/transport"
 
 	"github.com/miekg/dns"
@@ -107,15 +109,15 @@ func TestRandomCaseAndOtherThings(t *testing.T) {
 func TestFlipsAreUndone(t *testing.T) {
 	random := rand.NewChaCha8([32]byte{1})
 	for _, name := range []string{".", "a.", strings.Repeat("aZ-0.", 50), "\\000\\@[.example.org."} {
-		b := packed(t, name, dns.TypeA)
+		b := packed.Message(t, name, dns.TypeA)
 		mixed := append([]byte(nil), b...)
-		var f flips
-		f.mix(mixed, random)
+		var f replies.Flips
+		f.Mix(mixed, random)
 		var m dns.Msg
 		if err := m.Unpack(mixed); err != nil || !strings.EqualFold(m.Question[0].Name, name) {
 			t.Errorf("%s became %s, %v", name, m.Question[0].Name, err)
 		}
-		if f.undo(mixed[12:]); string(mixed) != string(b) {
+		if f.Undo(mixed[12:]); string(mixed) != string(b) {
 			t.Errorf("%x became %x", b, mixed)
 		}
 	}

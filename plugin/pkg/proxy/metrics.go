@@ -5,6 +5,7 @@ import (
 	"sync/atomic"
 
 	"github.com/coredns/coredns/plugin"
+	"github.com/coredns/coredns/plugin/pkg/replies"
 	"github.com/coredns/coredns/plugin/pkg/transport"
 
 	"github.com/miekg/dns"
@@ -54,7 +55,7 @@ func (k kind) String() string { return [kinds]string{"udp", "tcp", "tcp-tls", "q
 // counts is one upstream's metrics, each looked up once.
 type counts struct {
 	hits, misses children[kind]
-	ignored      children[verdict]
+	ignored      children[replies.Verdict]
 	durations    [24]atomic.Pointer[prometheus.Observer] // by rcode
 	rtt          atomic.Pointer[prometheus.Observer]
 	name, addr   string
@@ -76,8 +77,8 @@ func (c *counts) begin(p *Proxy) {
 	if plain {
 		segmentationSuspended.WithLabelValues(c.name, c.addr)
 	}
-	for v := tooShort; v < verdicts; v++ {
-		if v != otherAddress && (plain || v != otherCookie && v != otherCase) {
+	for v := replies.TooShort; v < replies.Verdicts; v++ {
+		if v != replies.OtherAddress && (plain || v != replies.OtherCookie && v != replies.OtherCase) {
 			c.ignored.get(v)
 		}
 	}
@@ -94,7 +95,7 @@ func (c *counts) miss(k kind) {
 }
 
 // ignore counts what came in and was no reply.
-func (p *Proxy) ignore(why verdict, n int) {
+func (p *Proxy) ignore(why replies.Verdict, n int) {
 	p.counts.ignored.get(why).Add(float64(n))
 	if p.onIgnored != nil {
 		p.onIgnored(why.String(), n)

@@ -85,3 +85,11 @@ func TestHitsAreCountedFromTheSecondQuery(t *testing.T) {
 		}
 	}
 }
+
+func TestRcodeLabel(t *testing.T) {
+	for code, want := range map[int]string{0: "NOERROR", 3: "NXDOMAIN", 15: "15", 23: "BADCOOKIE", 4000: "4000"} {
+		if got := rcodeLabel(code); got != want {
+			t.Errorf("%d: %s", code, got)
+		}
+	}
+}

@@ -145,7 +145,7 @@ func (e *engine) askPeer(x *Exchange, loop *eventloop.Loop) {
 	binary.BigEndian.PutUint16(query, id)
 	if x.MixCase {
 		x.flips = &x.mixed
-		x.flips.mix(query, e.random)
+		x.flips.Mix(query, e.random)
 	}
 	e.unlock()
 	e.sendUDP(s, x, id, query)

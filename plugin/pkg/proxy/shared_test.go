@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/coredns/coredns/plugin/pkg/eventloop"
+	"github.com/coredns/coredns/plugin/pkg/packed"
 	"github.com/coredns/coredns/plugin/pkg/transport"
 
 	"github.com/miekg/dns"
@@ -36,7 +37,7 @@ func ports(t *testing.T, seen func() map[int]int, proxies ...*Proxy) map[int]int
 	ends := make(told, len(proxies))
 	all := make([]Exchange, len(proxies))
 	for i, p := range proxies {
-		all[i] = Exchange{Query: packed(t, fmt.Sprintf("x%d.longer-label-of-many-letters.example.org.", i), dns.TypeA), Owner: ends}
+		all[i] = Exchange{Query: packed.Message(t, fmt.Sprintf("x%d.longer-label-of-many-letters.example.org.", i), dns.TypeA), Owner: ends}
 		p.BeginIn(&all[i], loop)
 	}
 	loop.Done(0)
@@ -115,7 +116,7 @@ func TestStopOfOneThatShares(t *testing.T) {
 	ends := make(told, 2)
 	xs := [2]Exchange{}
 	for i, p := range []*Proxy{a, b} {
-		xs[i] = Exchange{Query: packed(t, "www.example.org.", dns.TypeA), Owner: ends, Timeout: time.Minute}
+		xs[i] = Exchange{Query: packed.Message(t, "www.example.org.", dns.TypeA), Owner: ends, Timeout: time.Minute}
 		p.Begin(&xs[i])
 	}
 	a.Stop()
@@ -167,7 +168,7 @@ func TestStopWaitsForOwners(t *testing.T) {
 		t.Fatal(err)
 	}
 	told, goOn := make(chan bool), make(chan bool)
-	a.Begin(&Exchange{Query: packed(t, "www.example.org.", dns.TypeA), Timeout: time.Minute, Owner: enderFunc(func(*Exchange) {
+	a.Begin(&Exchange{Query: packed.Message(t, "www.example.org.", dns.TypeA), Timeout: time.Minute, Owner: enderFunc(func(*Exchange) {
 		told <- true
 		<-goOn
 	})})
@@ -180,7 +181,7 @@ func TestStopWaitsForTheLastMember(t *testing.T) {
 	addr := udpUpstream(t, func([]byte, *net.UDPAddr, func([]byte)) {})
 	a, b := sharing(t, addr), sharing(t, addr)
 	told, goOn := make(chan bool), make(chan bool)
-	a.Begin(&Exchange{Query: packed(t, "www.example.org.", dns.TypeA), Timeout: time.Minute, Owner: enderFunc(func(*Exchange) {
+	a.Begin(&Exchange{Query: packed.Message(t, "www.example.org.", dns.TypeA), Timeout: time.Minute, Owner: enderFunc(func(*Exchange) {
 		told <- true
 		<-goOn
 	})})
@@ -215,7 +216,7 @@ func TestSharingUnderWay(t *testing.T) {
 				var ends atomic.Int64
 				all := make([]Exchange, 20)
 				for i := range all {
-					all[i] = Exchange{Query: packed(t, "www.example.org.", dns.TypeA), Timeout: 5 * time.Millisecond}
+					all[i] = Exchange{Query: packed.Message(t, "www.example.org.", dns.TypeA), Timeout: 5 * time.Millisecond}
 					all[i].Owner = enderFunc(func(*Exchange) {
 						if ends.Add(1); stopped.Load() {
 							t.Error("an exchange ended after Stop")

@@ -9,12 +9,12 @@ import (
 	"testing"
 	"time"
 
-	"golang.org/x/sys/unix"
-
 	"github.com/coredns/coredns/plugin/pkg/eventloop"
+	"github.com/coredns/coredns/plugin/pkg/packed"
 	"github.com/coredns/coredns/plugin/pkg/transport"
 
 	"github.com/miekg/dns"
+	"golang.org/x/sys/unix"
 )
 
 // lookout is a loop's goroutine that reads when the test says so.
@@ -63,7 +63,7 @@ func TestLaneReadsItsSockets(t *testing.T) {
 	loop.WatchWith(watch)
 	ends := make(told, 1)
 	begin := func() *Exchange {
-		x := &Exchange{Query: packed(t, "www.example.org.", dns.TypeA), Owner: ends}
+		x := &Exchange{Query: packed.Message(t, "www.example.org.", dns.TypeA), Owner: ends}
 		loop.Enter()
 		p.BeginIn(x, loop)
 		loop.Done(0)
@@ -117,7 +117,7 @@ func TestClosedSocketIsNotWatched(t *testing.T) {
 	loop.WatchWith(watch)
 	ends := make(told, 1)
 	loop.Enter()
-	p.BeginIn(&Exchange{Query: packed(t, "www.example.org.", dns.TypeA), Owner: ends}, loop)
+	p.BeginIn(&Exchange{Query: packed.Message(t, "www.example.org.", dns.TypeA), Owner: ends}, loop)
 	loop.Done(0)
 	loop.Leave()
 	before := watch.all()

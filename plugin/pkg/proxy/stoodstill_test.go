@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/coredns/coredns/plugin/pkg/packed"
 	"github.com/coredns/coredns/plugin/pkg/transport"
 
 	"github.com/miekg/dns"
@@ -43,7 +44,7 @@ func TestReplyThatLayThereWhileTheMachineStoodStill(t *testing.T) {
 		p.Measure()
 		over := make(ended, 1)
 		const longAgo = int64(10 * time.Second)
-		x := &Exchange{Query: packed(t, "www.example.org.", dns.TypeA), Stream: stream, Timeout: time.Duration(longAgo / 2), Owner: over}
+		x := &Exchange{Query: packed.Message(t, "www.example.org.", dns.TypeA), Stream: stream, Timeout: time.Duration(longAgo / 2), Owner: over}
 		p.Begin(x)
 		<-asked
 
@@ -75,7 +76,7 @@ func TestNoReplyWhileTheMachineStoodStill(t *testing.T) {
 	addr := udpUpstream(t, func([]byte, *net.UDPAddr, func([]byte)) { asked <- true })
 	p := proxyTo(t, addr, transport.DNS)
 	over := make(ended, 1)
-	x := &Exchange{Query: packed(t, "www.example.org.", dns.TypeA), Timeout: time.Hour, Owner: over}
+	x := &Exchange{Query: packed.Message(t, "www.example.org.", dns.TypeA), Timeout: time.Hour, Owner: over}
 	p.Begin(x)
 	<-asked
 	e := &p.engine

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/coredns/coredns/plugin/pkg/eventually"
+	"github.com/coredns/coredns/plugin/pkg/packed"
 	"github.com/coredns/coredns/plugin/pkg/transport"
 	"github.com/coredns/coredns/plugin/pkg/wire"
 
@@ -286,12 +287,12 @@ func TestConnectionsAreClosed(t *testing.T) {
 // Whatever an upstream sends on a connection, the proxy lives, and says no wrong answers.
 func FuzzStream(f *testing.F) {
 	f.Add([]byte{0, 1, 1})
-	f.Add(frame(packed(f, "www.example.org.", dns.TypeA, answer("www.example.org. 300 IN A 192.0.2.1"))))
+	f.Add(frame(packed.Message(f, "www.example.org.", dns.TypeA, packed.Answer("www.example.org. 300 IN A 192.0.2.1"))))
 	f.Fuzz(func(t *testing.T, sent []byte) {
 		client, server := net.Pipe()
 		e := &proxyTo(t, "127.0.0.1:1", transport.DNS).engine
 		c := newStreamConn(e, e.now())
-		query := packed(t, "www.example.org.", dns.TypeA)
+		query := packed.Message(t, "www.example.org.", dns.TypeA)
 		x := &Exchange{Query: query, proxy: e.proxy}
 		x.Owner = enderFunc(func(x *Exchange) {
 			if x.Err == nil && (len(x.Reply) < len(query) || !wire.EqualFold(x.Reply[12:len(query)], query[12:])) {

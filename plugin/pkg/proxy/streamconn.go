@@ -10,6 +10,7 @@ import (
 
 	"github.com/coredns/coredns/plugin/pkg/eventloop"
 	"github.com/coredns/coredns/plugin/pkg/nonblock"
+	"github.com/coredns/coredns/plugin/pkg/replies"
 )
 
 // streamConn is one connection of TCP or TLS, and the carrier of what is under way on it.
@@ -83,19 +84,19 @@ func (c *streamConn) read(conn net.Conn) error {
 func (c *streamConn) received(b []byte) {
 	e := c.engine
 	defer e.ending.enter().Done()
-	in, v := inspect(b)
-	if v != proper && v != otherQuestion && len(b) >= 2 {
-		in.id = binary.BigEndian.Uint16(b)
+	in, v := replies.Inspect(b)
+	if v != replies.Proper && v != replies.OtherQuestion && len(b) >= 2 {
+		in.ID = binary.BigEndian.Uint16(b)
 	}
 	e.mu.Lock()
 	now := e.now()
 	c.heard = now
-	x := c.pending.find(in.id)
+	x := c.pending.find(in.ID)
 	if x == nil {
-		v = otherID
+		v = replies.OtherID
 	} else {
-		if v == proper || v == bare {
-			if why := x.mismatch(&in, b, v); why != proper {
+		if v == replies.Proper || v == replies.Bare {
+			if why := x.mismatch(&in, b, v); why != replies.Proper {
 				v = why
 			}
 		}
@@ -109,15 +110,15 @@ func (c *streamConn) received(b []byte) {
 	}
 	c.silence.Heard(now)
 	e.unlock()
-	if v == bare {
-		b, v = in.completed(b, x.Query), proper
+	if v == replies.Bare {
+		b, v = in.Completed(b, x.Query), replies.Proper
 	}
-	if v != proper {
+	if v != replies.Proper {
 		e.proxy.ignore(v, 1)
 	}
 	switch v {
-	case otherID: // of a query that is over
-	case proper:
+	case replies.OtherID: // of a query that is over
+	case replies.Proper:
 		if e.refusedCookie(x, &in.Facts) {
 			return
 		}
@@ -125,7 +126,7 @@ func (c *streamConn) received(b []byte) {
 		e.end(x, nil)
 	default:
 		err := ErrMismatch
-		if (v == malformed || v == cutShort) && x.To != nil {
+		if (v == replies.Malformed || v == replies.CutShort) && x.To != nil {
 			err = ErrMalformed
 		}
 		e.end(x, err)

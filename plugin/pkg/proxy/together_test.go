@@ -7,10 +7,11 @@ import (
 	"testing"
 	"time"
 
+	"github.com/coredns/coredns/plugin/pkg/eventloop"
+	"github.com/coredns/coredns/plugin/pkg/packed"
+
 	"github.com/miekg/dns"
 	"github.com/prometheus/client_golang/prometheus/testutil"
-
-	"github.com/coredns/coredns/plugin/pkg/eventloop"
 )
 
 // What becomes of an upstream's batches, step by step.
@@ -69,7 +70,7 @@ func TestUpstreamThatIsNotUpToBatches(t *testing.T) {
 		ends := make(told, n)
 		loop.Enter()
 		for i := range n {
-			x := &Exchange{Query: packed(t, fmt.Sprintf("%s%d.example.org.", label, i), dns.TypeA), Owner: ends, Timeout: 50 * time.Millisecond}
+			x := &Exchange{Query: packed.Message(t, fmt.Sprintf("%s%d.example.org.", label, i), dns.TypeA), Owner: ends, Timeout: 50 * time.Millisecond}
 			if label == "single" {
 				x.Timeout = 10 * time.Second
 			}

@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/coredns/coredns/plugin/pkg/eventloop"
+	"github.com/coredns/coredns/plugin/pkg/replies"
 )
 
 // udpPool is the UDP sockets to one upstream. Each query, or batch of them, goes out on a socket of its own as long
@@ -75,8 +76,8 @@ func (e *engine) askUDP(x *Exchange, loop *eventloop.Loop, now int64) {
 	id, query := x.id, x.Query
 	binary.BigEndian.PutUint16(query, id)
 	if x.proxy.randomCase {
-		x.flips = new(flips)
-		x.flips.mix(query, e.random)
+		x.flips = new(replies.Flips)
+		x.flips.Mix(query, e.random)
 	}
 	if later != nil {
 		later.add(loop, unsentQuery{s, x, id, query, 0})
@@ -119,9 +120,9 @@ type batch struct {
 
 // arrival is a datagram that came, and what it is the reply to.
 type arrival struct {
-	incoming
+	replies.Incoming
 	b []byte
-	v verdict
+	v replies.Verdict
 	x *Exchange // taken; nil if it is none
 
 	from netip.AddrPort // see batch
@@ -131,10 +132,10 @@ type arrival struct {
 // found first, all at once.
 func (e *engine) received(s *udpSocket, all *batch, loop *eventloop.Loop, now int64) {
 	defer e.ending.enter().Done()
-	var ignored [verdicts]int
+	var ignored [replies.Verdicts]int
 	arrivals := all.arrivals[:0]
 	for _, b := range all.datagrams {
-		if in, v := inspect(b); v > bare && (v != malformed || s.to == nil) {
+		if in, v := replies.Inspect(b); v > replies.Bare && (v != replies.Malformed || s.to == nil) {
 			ignored[v]++
 		} else {
 			arrivals = append(arrivals, arrival{in, b, v, nil, all.from})
@@ -147,7 +148,7 @@ func (e *engine) received(s *udpSocket, all *batch, loop *eventloop.Loop, now in
 	}
 	for v, n := range ignored {
 		if n > 0 {
-			e.proxy.ignore(verdict(v), n)
+			e.proxy.ignore(replies.Verdict(v), n)
 		}
 	}
 	for i := range arrivals {
@@ -161,24 +162,24 @@ func (e *engine) received(s *udpSocket, all *batch, loop *eventloop.Loop, now in
 
 // takeAll takes the exchanges that arrivals on s are the replies to, and counts those that are none. forged is an
 // exchange that was taken since somebody guesses its id, nil if there is none.
-func (e *engine) takeAll(s *udpSocket, arrivals []arrival, now int64, ignored *[verdicts]int) (forged *Exchange) {
+func (e *engine) takeAll(s *udpSocket, arrivals []arrival, now int64, ignored *[replies.Verdicts]int) (forged *Exchange) {
 	e.mu.Lock()
 	defer e.unlock()
 	for i := range arrivals {
 		a := &arrivals[i]
 		if a.from.IsValid() && a.from != s.to.source {
-			ignored[otherAddress]++
+			ignored[replies.OtherAddress]++
 			continue
 		}
-		x := s.pending.find(a.id)
+		x := s.pending.find(a.ID)
 		if x == nil {
-			ignored[otherID]++
+			ignored[replies.OtherID]++
 			if x = e.nearMiss(s, now); x != nil {
 				forged = x
 			}
 			continue
 		}
-		if why := x.mismatch(&a.incoming, a.b, a.v); why != proper {
+		if why := x.mismatch(&a.Incoming, a.b, a.v); why != replies.Proper {
 			ignored[why]++
 			continue
 		}
@@ -194,20 +195,20 @@ func (e *engine) takeAll(s *udpSocket, arrivals []arrival, now int64, ignored *[
 func (e *engine) replied(a *arrival, loop *eventloop.Loop, now int64) {
 	x, b := a.x, a.b
 	switch a.v {
-	case malformed:
-		e.proxy.ignore(malformed, 1)
+	case replies.Malformed:
+		e.proxy.ignore(replies.Malformed, 1)
 		e.endAt(x, ErrMalformed, now)
 		return
-	case cutShort:
-		b = a.empty(b)
-	case bare:
-		b = a.completed(b, x.Query)
+	case replies.CutShort:
+		b = a.Emptied(b)
+	case replies.Bare:
+		b = a.Completed(b, x.Query)
 	}
 	if e.refusedCookie(x, &a.Facts) {
 		return
 	}
 	if x.flips != nil {
-		x.flips.undoReply(b, x.Query)
+		x.flips.UndoReply(b, x.Query)
 	}
 	x.Reply, x.Facts, x.Loop = b, a.Facts, loop
 	e.endAt(x, nil, now)

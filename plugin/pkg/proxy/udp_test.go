@@ -16,6 +16,7 @@ import (
 
 	"github.com/coredns/coredns/plugin/pkg/eventually"
 	"github.com/coredns/coredns/plugin/pkg/loopback"
+	"github.com/coredns/coredns/plugin/pkg/replies"
 	"github.com/coredns/coredns/plugin/pkg/transport"
 
 	"github.com/miekg/dns"
@@ -155,11 +156,11 @@ func askAmongForgeries(t *testing.T, queries, forgeries int) {
 		t.Fatal(err)
 	}
 	addr := conn.LocalAddr().String()
-	countOf := func(v verdict) float64 {
+	countOf := func(v replies.Verdict) float64 {
 		return testutil.ToFloat64(repliesIgnored.WithLabelValues("test", addr, v.String()))
 	}
 	counted := func() (all float64) {
-		for v := tooShort; v <= malformed; v++ {
+		for v := replies.TooShort; v <= replies.Malformed; v++ {
 			all += countOf(v)
 		}
 		return all
@@ -194,7 +195,7 @@ func askAmongForgeries(t *testing.T, queries, forgeries int) {
 			t.Errorf("query %d: a forged reply was taken: %s", i, a)
 		}
 	}
-	for v := tooShort; v < malformed; v++ {
+	for v := replies.TooShort; v < replies.Malformed; v++ {
 		if countOf(v) == 0 {
 			t.Errorf("none is counted as %s", v)
 		}

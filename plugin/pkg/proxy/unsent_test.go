@@ -10,9 +10,10 @@ import (
 	"testing"
 	"time"
 
-	"github.com/miekg/dns"
-
 	"github.com/coredns/coredns/plugin/pkg/eventloop"
+	"github.com/coredns/coredns/plugin/pkg/packed"
+
+	"github.com/miekg/dns"
 )
 
 // told gets the ends of exchanges.
@@ -47,7 +48,7 @@ func TestQueriesAreSentWithTheBatch(t *testing.T) {
 			all := make([]Exchange, n)
 			for i := range all {
 				name := fmt.Sprintf("x%02d.example.org.", i)
-				all[i] = Exchange{Query: packed(t, name, dns.TypeA), Owner: ends}
+				all[i] = Exchange{Query: packed.Message(t, name, dns.TypeA), Owner: ends}
 				p.BeginIn(&all[i], loop)
 				if i%4 != 0 {
 					want = append(want, name)
@@ -96,7 +97,7 @@ func TestOneOfABatchCannotBeSent(t *testing.T) {
 		ends := make(told, 3)
 		all := make([]Exchange, 3)
 		for i, name := range []string{"a.example.org.", "b.example.org.", "longer.example.org."} {
-			q := packed(t, name, dns.TypeA)
+			q := packed.Message(t, name, dns.TypeA)
 			if i == 1 {
 				q = append(q, make([]byte, 65530-len(q))...)
 			}

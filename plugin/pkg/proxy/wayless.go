@@ -30,7 +30,7 @@ func (e *engine) notSent(s *udpSocket, x *Exchange, id uint16, err error) {
 	switch {
 	case anew:
 		if x.flips != nil {
-			x.flips.undo(x.Query[wire.HeaderLen:])
+			x.flips.Undo(x.Query[wire.HeaderLen:])
 		}
 		x.flips, x.batch, x.reused = nil, 0, false
 		x.retries++

@@ -11,6 +11,7 @@ import (
 
 	"github.com/coredns/coredns/plugin/pkg/eventloop"
 	"github.com/coredns/coredns/plugin/pkg/eventually"
+	"github.com/coredns/coredns/plugin/pkg/packed"
 	"github.com/coredns/coredns/plugin/pkg/transport"
 	"github.com/coredns/coredns/plugin/pkg/wire"
 
@@ -76,10 +77,10 @@ func TestAnotherAddress(t *testing.T) {
 	p.randomCase = true
 	ask := func() error {
 		over := make(ended, 1)
-		x := &Exchange{Query: packed(t, "www.example.org.", dns.TypeA), Owner: over}
+		x := &Exchange{Query: packed.Message(t, "www.example.org.", dns.TypeA), Owner: over}
 		p.Begin(x)
 		<-over
-		if got := string(x.Query[wire.HeaderLen:]); got != string(packed(t, "www.example.org.", dns.TypeA)[wire.HeaderLen:]) {
+		if got := string(x.Query[wire.HeaderLen:]); got != string(packed.Message(t, "www.example.org.", dns.TypeA)[wire.HeaderLen:]) {
 			t.Errorf("the query is %q", got)
 		}
 		return x.Err
@@ -117,7 +118,7 @@ func TestAnotherAddressThatNobodyTells(t *testing.T) {
 	p.SetReadTimeout(20 * time.Millisecond)
 	over := make(ended, 1)
 	ask := func() error {
-		x := &Exchange{Query: packed(t, "www.example.org.", dns.TypeA), Owner: over}
+		x := &Exchange{Query: packed.Message(t, "www.example.org.", dns.TypeA), Owner: over}
 		p.Begin(x)
 		<-over
 		return x.Err
@@ -153,7 +154,7 @@ func TestFormerAddress(t *testing.T) {
 		if i == 2*minSockets {
 			r.times.Add(1)
 		}
-		x := &Exchange{Query: packed(t, "www.example.org.", dns.TypeA), Owner: over}
+		x := &Exchange{Query: packed.Message(t, "www.example.org.", dns.TypeA), Owner: over}
 		p.Begin(x)
 		if <-over; x.Err != nil {
 			failed++

@@ -1,7 +1,9 @@
-package proxy
+package replies
 
 import (
 	"testing"
+
+	"github.com/coredns/coredns/plugin/pkg/packed"
 
 	"github.com/miekg/dns"
 )
@@ -29,21 +31,21 @@ func TestHopByHopOptionsAreCut(t *testing.T) {
 		m.Extra = append(m.Extra, rr)
 	}
 	for name, change := range map[string][]func(*dns.Msg){
-		"none":       {reply},
-		"empty":      {reply, func(m *dns.Msg) { m.SetEdns0(1232, false) }},
-		"some":       {reply, hops},
-		"answers":    {answer("www.example.org. 60 IN A 192.0.2.1"), hops},
-		"not at end": {reply, hops, additional},
+		"none":       {packed.Reply},
+		"empty":      {packed.Reply, func(m *dns.Msg) { m.SetEdns0(1232, false) }},
+		"some":       {packed.Reply, hops},
+		"answers":    {packed.Answer("www.example.org. 60 IN A 192.0.2.1"), hops},
+		"not at end": {packed.Reply, hops, additional},
 	} {
-		b := packed(t, "www.example.org.", dns.TypeA, change...)
+		b := packed.Message(t, "www.example.org.", dns.TypeA, change...)
 		m := new(dns.Msg)
 		m.Unpack(b)
 		if m.IsEdns0() != nil && len(m.IsEdns0().Option) > 0 {
 			onlyEndToEnd(m)
 		}
 		want := m.String()
-		in, v := inspect(b)
-		if v != proper {
+		in, v := Inspect(b)
+		if v != Proper {
 			t.Fatal(name, v)
 		}
 		got := new(dns.Msg)
@@ -62,23 +64,23 @@ func TestHopByHopOptionsAreCut(t *testing.T) {
 
 // What was signed stays as it is.
 func TestSignedReplyIsNotCut(t *testing.T) {
-	b := packed(t, "www.example.org.", dns.TypeA, reply, hops, func(m *dns.Msg) {
+	b := packed.Message(t, "www.example.org.", dns.TypeA, packed.Reply, hops, func(m *dns.Msg) {
 		m.Extra = append(m.Extra, &dns.TSIG{Hdr: dns.RR_Header{Name: "k.", Rrtype: dns.TypeTSIG, Class: dns.ClassANY}, Algorithm: dns.HmacSHA256, MAC: "00", MACSize: 1})
 	})
-	in, v := inspect(b)
-	if got := in.WithoutHopByHop(append([]byte(nil), b...)); v != proper || string(got) != string(b) {
+	in, v := Inspect(b)
+	if got := in.WithoutHopByHop(append([]byte(nil), b...)); v != Proper || string(got) != string(b) {
 		t.Errorf("%v: %x became %x", v, b, got)
 	}
 }
 
 // Whatever comes in: what is cut can be unpacked if it could before, and has none of the options.
 func FuzzHopByHop(f *testing.F) {
-	f.Add(packed(f, "www.example.org.", dns.TypeA, hops))
-	f.Add(packed(f, "www.example.org.", dns.TypeA, answer("www.example.org. 60 IN A 192.0.2.1"), hops))
+	f.Add(packed.Message(f, "www.example.org.", dns.TypeA, hops))
+	f.Add(packed.Message(f, "www.example.org.", dns.TypeA, packed.Answer("www.example.org. 60 IN A 192.0.2.1"), hops))
 	f.Fuzz(func(t *testing.T, b []byte) {
 		m := new(dns.Msg)
-		in, v := inspect(b)
-		if v != proper || m.Unpack(b) != nil {
+		in, v := Inspect(b)
+		if v != Proper || m.Unpack(b) != nil {
 			return
 		}
 		cut := in.WithoutHopByHop(append([]byte(nil), b...))
@@ -86,7 +88,7 @@ func FuzzHopByHop(f *testing.F) {
 		if err := got.Unpack(cut); err != nil {
 			t.Fatalf("%x became %x: %v", b, cut, err)
 		}
-		if got.IsTsig() != nil || got.IsEdns0() == nil || in.opt == 0 {
+		if got.IsTsig() != nil || got.IsEdns0() == nil || in.OPT == 0 {
 			return
 		}
 		for _, o := range got.IsEdns0().Option {

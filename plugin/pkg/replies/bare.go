@@ -1,10 +1,12 @@
-package proxy
+package replies
 
 import (
 	"encoding/binary"
 
 	"github.com/coredns/coredns/plugin/pkg/wire"
 )
+
+// This file is about errors that servers tell with a header alone, before they have looked at the question.
 
 // BareError reports whether b is a reply of a header only, without a question, perhaps with an OPT record, that tells
 // one of the errors of a server which did not understand the query or will not look at it: FORMERR, SERVFAIL, NOTIMP,
@@ -29,26 +31,26 @@ func BareError(b []byte) bool {
 	return false
 }
 
-// bareError is what inspect finds out about b, which is a BareError.
-func bareError(b []byte) (in incoming) {
-	in.id = binary.BigEndian.Uint16(b)
+// bareError is what Inspect finds out about b, which is a BareError.
+func bareError(b []byte) (in Incoming) {
+	in.ID = binary.BigEndian.Uint16(b)
 	in.Rcode = int(b[3] & 0xF)
 	if len(b) > wire.HeaderLen {
-		in.opt = wire.HeaderLen
+		in.OPT = wire.HeaderLen
 	}
 	return in
 }
 
-// completed is b, which is bare, with the question of query, and without TC: there is nothing more to be had over TCP.
-func (in *incoming) completed(b, query []byte) []byte {
+// Completed is b, which is Bare, with the question of query, and without TC: there is nothing more to be had over TCP.
+func (in *Incoming) Completed(b, query []byte) []byte {
 	question := query[wire.HeaderLen : wire.HeaderLen+wire.NameLen(query[wire.HeaderLen:])+4]
 	whole := make([]byte, 0, len(b)+len(question))
 	whole = append(append(append(whole, b[:wire.HeaderLen]...), question...), b[wire.HeaderLen:]...)
 	whole[2] &^= wire.FlagTC >> 8
 	binary.BigEndian.PutUint16(whole[4:], 1)
-	in.qend = wire.HeaderLen + len(question)
-	if in.opt > 0 {
-		in.opt += int32(len(question))
+	in.QuestionEnd = wire.HeaderLen + len(question)
+	if in.OPT > 0 {
+		in.OPT += int32(len(question))
 	}
 	return whole
 }

@@ -1,4 +1,4 @@
-package proxy
+package replies
 
 import (
 	"encoding/binary"
@@ -8,6 +8,9 @@ import (
 
 	"github.com/miekg/dns"
 )
+
+// This file reads RDATA as upstreams send it day by day (RFC 1035 §3.3, RFC 4034, RFC 5155, RFC 9460). Whatever is not
+// understood here is left to the slow way, so there is no harm in what it does not know.
 
 // ordinary reports whether b[rd:] is RDATA of a type that is known here, and whole. b is the message up to
 // the RDATA's end, so that names in it may point back. left is what names may still cost.
@@ -110,6 +113,8 @@ func ordinaryParams(b []byte) bool {
 	return true
 }
 
+// ordinaryParam reports whether value is proper for the parameter key (RFC 9460 §7 and §14.3.2, RFC 9461 §5). A list
+// that refers to other parameters is left to the slow way.
 func ordinaryParam(key dns.SVCBKey, value []byte) bool {
 	switch n := len(value); key {
 	case dns.SVCB_ALPN:

@@ -1,4 +1,4 @@
-package proxy
+package replies
 
 import (
 	"encoding/binary"
@@ -7,13 +7,16 @@ import (
 	"github.com/coredns/coredns/plugin/pkg/wire"
 )
 
-// flips is which octets of a question's name have another case than its owner wrote, a bit each. Who wants to forge
+// Flips is which octets of a question's name have another case than its owner wrote, a bit each. Who wants to forge
 // a reply over UDP has to guess them beside port and id (draft-vixie-dnsext-dns0x20); the upstream repeats them.
-type flips [(wire.MaxName + 7) / 8]byte
+//
+// The way of a query is Mix, before it is sent; a comparison of the reply's name, octet by octet; UndoReply, for
+// its owner to get its own letters; and Undo for the query, which may be sent again elsewhere.
+type Flips [(wire.MaxName + 7) / 8]byte
 
-// mix gives the name of query, which is as its owner wrote it, letters of random case.
-func (f *flips) mix(query []byte, random *rand.ChaCha8) {
-	*f = flips{}
+// Mix gives the name of query, which is as its owner wrote it, letters of random case.
+func (f *Flips) Mix(query []byte, random *rand.ChaCha8) {
+	*f = Flips{}
 	bits, left := uint64(0), 0
 	for name := query[wire.HeaderLen:]; ; {
 		at := len(query) - len(name)
@@ -39,8 +42,8 @@ func (f *flips) mix(query []byte, random *rand.ChaCha8) {
 	}
 }
 
-// undo gives b, which has the name, at its begin, its owner's letters back.
-func (f *flips) undo(b []byte) {
+// Undo gives b, which has the name, at its begin, its owner's letters back.
+func (f *Flips) Undo(b []byte) {
 	for i, bits := range f {
 		for j := 0; bits != 0; j++ {
 			if bits&1 != 0 {
@@ -51,9 +54,9 @@ func (f *flips) undo(b []byte) {
 	}
 }
 
-// undoReply gives b, the reply to query, which is mixed, the letters back: in the question, and in all owners that
+// UndoReply gives b, the reply to query, which is mixed, the letters back: in the question, and in all owners that
 // are the same name in full.
-func (f *flips) undoReply(b, query []byte) {
+func (f *Flips) UndoReply(b, query []byte) {
 	name := query[wire.HeaderLen : wire.HeaderLen+wire.NameLen(query[wire.HeaderLen:])]
 	off := wire.HeaderLen + len(name) + 4
 	counts := binary.BigEndian.Uint64(b[4:])
@@ -63,9 +66,9 @@ func (f *flips) undoReply(b, query []byte) {
 			break
 		}
 		if at-off == len(name) && string(b[off:at]) == string(name) {
-			f.undo(b[off:])
+			f.Undo(b[off:])
 		}
 		off = at + 10 + int(binary.BigEndian.Uint16(b[at+8:]))
 	}
-	f.undo(b[wire.HeaderLen:])
+	f.Undo(b[wire.HeaderLen:])
 }
