@@ -34,7 +34,7 @@ func (p *Proxy) requestFor(x *Exchange) (r httpRequest) {
 	doh := p.doh.Load()
 	r = httpRequest{http.MethodPost, doh.host, p.path, x.Query}
 	if r.host == "" {
-		r.host = p.hostPort
+		r.host = p.host
 	}
 	if doh.method == http.MethodGet && !x.check {
 		r.method, r.body = http.MethodGet, nil

@@ -5,6 +5,7 @@ import (
 	"crypto/tls"
 	"net"
 	"net/http"
+	"net/netip"
 	"strings"
 	"sync/atomic"
 	"time"
@@ -22,6 +23,7 @@ type Proxy struct {
 	addr     string // as it was given
 	hostPort string // of addr
 	path     string // of addr, for HTTPS
+	host     string // hostPort as requests of HTTPS tell it
 	protocol string
 
 	readTimeout atomic.Int64
@@ -55,6 +57,7 @@ type dohSettings struct{ method, host string }
 func NewProxy(proxyName, addr, protocol string) *Proxy {
 	p := &Proxy{name: proxyName, addr: addr, protocol: protocol}
 	p.hostPort, p.path = endpoint(addr, protocol)
+	p.host = withoutZone(p.hostPort)
 	p.where.init(p.hostPort)
 	p.readTimeout.Store(int64(defaultReadTimeout))
 	p.doh.Store(&dohSettings{method: http.MethodPost})
@@ -86,6 +89,16 @@ func endpoint(addr, protocol string) (hostPort, path string) {
 		hostPort = net.JoinHostPort(strings.Trim(hostPort, "[]"), transport.HTTPSPort)
 	}
 	return hostPort, path
+}
+
+// withoutZone is a host and port as a request tells it: without the zone of an address, which means something on this machine
+// only (RFC 6874 §4).
+func withoutZone(hostPort string) string {
+	a, err := netip.ParseAddrPort(hostPort)
+	if err != nil || a.Addr().Zone() == "" {
+		return hostPort
+	}
+	return netip.AddrPortFrom(a.Addr().WithZone(""), a.Port()).String()
 }
 
 // Addr is the upstream's address as NewProxy got it.

@@ -57,3 +57,16 @@ func TestEndpoint(t *testing.T) {
 		}
 	}
 }
+
+// The zone of an address is not told to the upstream.
+func TestZoneIsNotTold(t *testing.T) {
+	for addr, want := range map[string]string{
+		"https://[fe80::1%eth0]:8443": "[fe80::1]:8443", "https://[fe80::1]": "[fe80::1]:443", "192.0.2.1:443": "192.0.2.1:443",
+		"https://dns.example.org": "dns.example.org:443",
+	} {
+		p := proxyTo(t, addr, transport.HTTPS)
+		if r := p.requestFor(&Exchange{}); r.host != want {
+			t.Errorf("%s: %s", addr, r.host)
+		}
+	}
+}
