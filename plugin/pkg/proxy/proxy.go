@@ -91,8 +91,8 @@ func endpoint(addr, protocol string) (hostPort, path string) {
 	return hostPort, path
 }
 
-// withoutZone is a host and port as a request tells it: without the zone of an address, which means something on this machine
-// only (RFC 6874 §4).
+// withoutZone is a host and port as a request tells it: without the zone of an address, which means something on this
+// machine only (RFC 6874 §4).
 func withoutZone(hostPort string) string {
 	a, err := netip.ParseAddrPort(hostPort)
 	if err != nil || a.Addr().Zone() == "" {
