@@ -24,8 +24,7 @@
 //     giveway.go ends the oldest where too much is. connect.go and transport.go are the way in for programs with
 //     messages, persistent.go what they have open, dial.go how all that is opened.
 //   - UDP: udp.go, udpopen.go (which socket), budget.go (how many), wayless.go (those that lead nowhere any more),
-//     unsent.go and together.go (a batch leaves at once); socket.go, socketio_linux.go and socket_moves_linux.go
-//     are what the system does.
+//     unsent.go and together.go (a batch leaves at once). What the system does is package udpsockets.
 //   - TCP and TLS: stream.go, streamconn.go (one connection), records.go (how it is written to), mute.go (servers
 //     that answer once on a connection). link.go is what these connections and those of HTTPS have in common.
 //   - HTTPS: https.go (requests and responses), httppool.go, httpconn.go (one connection), http1.go, http2.go and

@@ -10,6 +10,7 @@ import (
 
 	"github.com/coredns/coredns/plugin/pkg/eventloop"
 	"github.com/coredns/coredns/plugin/pkg/transport"
+	"github.com/coredns/coredns/plugin/pkg/udpsockets"
 	"github.com/coredns/coredns/plugin/pkg/wire"
 )
 
@@ -60,7 +61,7 @@ func (e *engine) init(p *Proxy) {
 	e.wake = make(chan struct{}, 1)
 	e.wakeAt, e.reapAt, e.catchUp = never, never, catchUp
 	e.random = rand.NewChaCha8(seed)
-	e.udp.make = newSockets
+	e.udp.make = udpsockets.New
 	e.https.engine, e.https.again = e, never
 	e.quic.engine, e.quic.speaks = e, &overQUIC
 	if p.protocol == transport.HTTPS3 {
@@ -303,7 +304,7 @@ func (e *engine) stop() {
 	e.endAll(failures)
 	inside.Done()
 	if sockets != nil {
-		sockets.stop()
+		sockets.Stop()
 	}
 	e.unsent.Each(func(*unsent) {}) // what loops have just read, they are done with
 	e.quic.stop()

@@ -12,41 +12,41 @@ import (
 	"github.com/coredns/coredns/plugin/pkg/eventloop"
 	"github.com/coredns/coredns/plugin/pkg/packed"
 	"github.com/coredns/coredns/plugin/pkg/transport"
+	"github.com/coredns/coredns/plugin/pkg/udpsockets"
 
 	"github.com/miekg/dns"
 )
 
 // mirror is sockets without a system: what is sent comes back at once as a reply.
-type mirror struct{ to receiver }
+type mirror struct{}
 
-func (m mirror) open(_ netip.Addr, _ netip.AddrPort, owner *udpSocket, _ *eventloop.Loop) (socket, error) {
-	return &mirrorSocket{to: m.to, owner: owner, buf: make([]byte, 512)}, nil
+func (mirror) Open(_ netip.Addr, _ netip.AddrPort, to udpsockets.Receiver, _ *eventloop.Loop) (udpsockets.Socket, error) {
+	return &mirrorSocket{to: to, buf: make([]byte, 512)}, nil
 }
-func (mirror) stop() {}
+func (mirror) Stop() {}
 
 type mirrorSocket struct {
-	to    receiver
-	owner *udpSocket
-	buf   []byte
-	one   batch
+	to  udpsockets.Receiver
+	buf []byte
+	one udpsockets.Batch
 }
 
-func (s *mirrorSocket) send(b []byte) error {
+func (s *mirrorSocket) Send(b []byte) error {
 	n := copy(s.buf, b)
 	s.buf[2] |= 0x80
-	s.one.datagrams = append(s.one.datagrams, s.buf[:n])
-	s.to.received(s.owner, &s.one, nil, s.to.now())
+	s.one.Datagrams = append(s.one.Datagrams, s.buf[:n])
+	s.to.Received(&s.one, nil, s.to.Now())
 	return nil
 }
-func (s *mirrorSocket) sendAll(d *datagrams) (n int, err error) {
-	for b, ok := d.next(); ok; b, ok = d.next() {
-		s.send(b)
+func (s *mirrorSocket) SendAll(d *udpsockets.Datagrams) (n int, err error) {
+	for b, ok := d.Next(); ok; b, ok = d.Next() {
+		s.Send(b)
 		n++
 	}
 	return n, nil
 }
-func (*mirrorSocket) close()         {}
-func (*mirrorSocket) addr() net.Addr { return nil }
+func (*mirrorSocket) Close()         {}
+func (*mirrorSocket) Addr() net.Addr { return nil }
 
 // counter is told ends.
 type counter struct{ ends, errs int }
@@ -61,7 +61,7 @@ func (c *counter) EndExchange(x *Exchange) {
 func mirrored(t testing.TB) *Proxy {
 	p := proxyTo(t, "192.0.2.1:53", transport.DNS)
 	p.SetExpire(time.Hour)
-	p.engine.udp.make = func(to receiver) (sockets, error) { return mirror{to}, nil }
+	p.engine.udp.make = func() (udpsockets.Set, error) { return mirror{}, nil }
 	return p
 }
 

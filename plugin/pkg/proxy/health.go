@@ -141,7 +141,7 @@ func (c *checker) askUDP(conn net.Conn, query []byte) error {
 		return err
 	}
 	conn.SetReadDeadline(time.Now().Add(c.readTimeout))
-	buf := make([]byte, maxDatagram)
+	buf := make([]byte, wire.MaxMessage)
 	for {
 		n, err := conn.Read(buf)
 		if err != nil {

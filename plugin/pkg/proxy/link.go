@@ -7,6 +7,8 @@ import (
 	"os"
 	"slices"
 	"time"
+
+	"github.com/coredns/coredns/plugin/pkg/wire"
 )
 
 // writeTimeout is how long the system may take no more of what is written.
@@ -106,7 +108,7 @@ func (l *link) write(conn net.Conn, of linked) {
 			conn.SetReadDeadline(past) // ends the reader
 			return
 		}
-		if cap(buf) > maxDatagram {
+		if cap(buf) > wire.MaxMessage {
 			buf = nil
 		}
 	}

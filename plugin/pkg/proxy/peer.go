@@ -12,6 +12,7 @@ import (
 	"github.com/coredns/coredns/plugin/pkg/eventloop"
 	"github.com/coredns/coredns/plugin/pkg/memory"
 	"github.com/coredns/coredns/plugin/pkg/transport"
+	"github.com/coredns/coredns/plugin/pkg/udpsockets"
 )
 
 // Peer is a server of plain DNS that is one of many: who resolves names from the root meets thousands of them. What
@@ -139,7 +140,7 @@ func (e *engine) askPeer(x *Exchange, loop *eventloop.Loop) {
 	e.keepHouse(now)
 	s.to, s.answered = x.To, false
 	s.pending.add(x, e.random)
-	x.on, x.Local = s, s.addr()
+	x.on, x.Local = s, s.Addr()
 	e.schedule(x, now)
 	id, query := x.id, x.Query
 	binary.BigEndian.PutUint16(query, id)
@@ -156,7 +157,7 @@ func (e *engine) askPeer(x *Exchange, loop *eventloop.Loop) {
 func (e *engine) peerSocket(x *Exchange, loop *eventloop.Loop) (*udpSocket, error) {
 	kind := spareKindOf(x, loop)
 	if s := e.spares.take(kind); s != nil {
-		s.socket.(movable).aim(x.To.addr)
+		s.Socket.(udpsockets.Movable).Aim(x.To.addr)
 		return s, nil
 	}
 	if !takePeerSocket() {
@@ -165,9 +166,10 @@ func (e *engine) peerSocket(x *Exchange, loop *eventloop.Loop) (*udpSocket, erro
 	all, err := e.udpSockets()
 	if err == nil {
 		s := &udpSocket{engine: e, to: x.To, kind: kind}
-		if s.socket, err = all.open(x.From, x.To.addr, s, loop); err == nil {
+		if s.Socket, err = all.Open(x.From, x.To.addr, s, loop); err == nil {
 			return s, nil
 		}
+		err = stoppedOr(err)
 	}
 	givePeerSocket()
 	return nil, err

@@ -6,20 +6,13 @@ import (
 	"time"
 
 	"github.com/coredns/coredns/plugin/pkg/eventloop"
+	"github.com/coredns/coredns/plugin/pkg/udpsockets"
 )
 
 // This file keeps sockets of queries to Peers for the next ones. Each query has a port of its own all the same (RFC
 // 5452 §9.2): a socket gives its port back with the exchange, and is given another with the next, at
 // random, by the system. What is saved is to make a descriptor, to watch it and to close it, three quarters of the
 // cost of a port. A datagram that was on its way to the former port is known by its sender: see engine.takeAll.
-
-// movable is a socket that can be given another port and another peer.
-type movable interface {
-	// aim has it send to remote, from a random port that it has not now.
-	aim(remote netip.AddrPort)
-	// leave gives the port back.
-	leave() error
-}
 
 // spareTime is how long a socket waits for its next query, in nanoseconds.
 const spareTime = int64(10 * time.Second)
@@ -121,8 +114,8 @@ func (s *spares) count() int {
 	return s.n
 }
 
-// waits reports whether a query is under way on s.
-func (s *udpSocket) waits() bool {
+// Waits implements udpsockets.Receiver: it reports whether a query is under way on s.
+func (s *udpSocket) Waits() bool {
 	s.engine.mu.Lock()
 	defer s.engine.mu.Unlock()
 	return s.pending.n > 0
@@ -133,7 +126,7 @@ type spent struct{ *udpSocket }
 
 // close keeps the socket for another query, without its port, or closes it.
 func (s spent) close() {
-	if m, ok := s.socket.(movable); ok && m.leave() == nil && s.engine.spares.put(s.udpSocket) {
+	if m, ok := s.Socket.(udpsockets.Movable); ok && m.Leave() == nil && s.engine.spares.put(s.udpSocket) {
 		return
 	}
 	unused(s).close()

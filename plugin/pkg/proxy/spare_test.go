@@ -5,6 +5,8 @@ import (
 	"runtime"
 	"testing"
 	"time"
+
+	"github.com/coredns/coredns/plugin/pkg/udpsockets"
 )
 
 // One socket serves queries to several servers one after the other, on another port each time, and none stays when the
@@ -64,7 +66,7 @@ func TestSenderIsChecked(t *testing.T) {
 	<-ports
 	s := p.engine.udp.none.all[0]
 	reply := func(from netip.AddrPort) {
-		p.engine.received(s, &batch{datagrams: [][]byte{echoed(c.x.Query)}, from: from}, nil, p.engine.now())
+		p.engine.received(s, &udpsockets.Batch{Datagrams: [][]byte{echoed(c.x.Query)}, From: from}, nil, p.engine.now())
 	}
 	for _, from := range []netip.AddrPort{
 		netip.AddrPortFrom(addr.Addr(), addr.Port()+1), netip.AddrPortFrom(netip.MustParseAddr("127.0.0.2"), addr.Port()),

@@ -11,6 +11,7 @@ import (
 	"github.com/coredns/coredns/plugin/pkg/eventloop"
 	"github.com/coredns/coredns/plugin/pkg/nonblock"
 	"github.com/coredns/coredns/plugin/pkg/replies"
+	"github.com/coredns/coredns/plugin/pkg/wire"
 )
 
 // streamConn is one connection of TCP or TLS, and the carrier of what is under way on it.
@@ -66,7 +67,7 @@ func (c *streamConn) read(conn net.Conn) error {
 		}
 		n := int(binary.BigEndian.Uint16(length[:]))
 		if n > len(buf) {
-			buf = make([]byte, max(n, min(2*len(buf), maxDatagram), 512))
+			buf = make([]byte, max(n, min(2*len(buf), wire.MaxMessage), 512))
 		}
 		if _, err := io.ReadFull(r, buf[:n]); err != nil {
 			return err

@@ -8,14 +8,15 @@ import (
 
 	"github.com/coredns/coredns/plugin/pkg/eventloop"
 	"github.com/coredns/coredns/plugin/pkg/replies"
+	"github.com/coredns/coredns/plugin/pkg/udpsockets"
 )
 
 // udpPool is the UDP sockets to one upstream. Each query, or batch of them, goes out on a socket of its own as long
 // as more may be opened, on a random one then: so its port cannot be guessed (RFC 5452 §9.2), nor can its id. A
 // socket that has carried wornOut is closed, so that ports change however busy they are.
 type udpPool struct {
-	make    func(receiver) (sockets, error) // newSockets
-	sockets sockets
+	make    func() (udpsockets.Set, error) // udpsockets.New
+	sockets udpsockets.Set
 	lists   []*socketList // of loops, and one for those who are in none
 	none    socketList
 	n       int // in all lists
@@ -31,7 +32,7 @@ const wornOut = 512 // exchanges
 
 // udpSocket is a socket to one server, and the carrier of what is under way on it.
 type udpSocket struct {
-	socket
+	udpsockets.Socket
 	engine  *engine
 	to      *Peer // nil if it is the upstream's; of its present exchange
 	kind    spareKind
@@ -71,7 +72,7 @@ func (e *engine) askUDP(x *Exchange, loop *eventloop.Loop, now int64) {
 	}
 	s.pending.add(x, e.random)
 	s.carried++
-	x.on, x.Local = s, s.addr()
+	x.on, x.Local = s, s.Addr()
 	e.schedule(x, now)
 	id, query := x.id, x.Query
 	binary.BigEndian.PutUint16(query, id)
@@ -90,7 +91,7 @@ func (e *engine) askUDP(x *Exchange, loop *eventloop.Loop, now int64) {
 
 // sendUDP sends the query of x, which is under way on s. If that fails, x ends.
 func (e *engine) sendUDP(s *udpSocket, x *Exchange, id uint16, query []byte) {
-	if err := s.send(query); err != nil {
+	if err := s.Send(query); err != nil {
 		e.notSent(s, x, id, err)
 	}
 }
@@ -111,13 +112,6 @@ func (e *engine) reuse(x *Exchange) {
 	e.proxy.counts.hits.get(viaUDP).Inc()
 }
 
-// batch is datagrams that came on one socket.
-type batch struct {
-	datagrams [][]byte
-	from      netip.AddrPort // who sent them, if the socket had another peer before; else not valid
-	arrivals  []arrival      // memory for who receives them
-}
-
 // arrival is a datagram that came, and what it is the reply to.
 type arrival struct {
 	replies.Incoming
@@ -125,20 +119,25 @@ type arrival struct {
 	v replies.Verdict
 	x *Exchange // taken; nil if it is none
 
-	from netip.AddrPort // see batch
+	from netip.AddrPort // see udpsockets.Batch
 }
 
 // received looks at datagrams that came on s at the time now, and empties all. Those whose exchange it ends are
 // found first, all at once.
-func (e *engine) received(s *udpSocket, all *batch, loop *eventloop.Loop, now int64) {
+func (e *engine) received(s *udpSocket, all *udpsockets.Batch, loop *eventloop.Loop, now int64) {
 	defer e.ending.enter().Done()
 	var ignored [replies.Verdicts]int
-	arrivals := all.arrivals[:0]
-	for _, b := range all.datagrams {
+	kept, _ := all.Kept.(*[]arrival)
+	if kept == nil {
+		kept = new([]arrival)
+		all.Kept = kept
+	}
+	arrivals := (*kept)[:0]
+	for _, b := range all.Datagrams {
 		if in, v := replies.Inspect(b); v > replies.Bare && (v != replies.Malformed || s.to == nil) {
 			ignored[v]++
 		} else {
-			arrivals = append(arrivals, arrival{in, b, v, nil, all.from})
+			arrivals = append(arrivals, arrival{in, b, v, nil, all.From})
 		}
 	}
 	if len(arrivals) > 0 {
@@ -157,7 +156,7 @@ func (e *engine) received(s *udpSocket, all *batch, loop *eventloop.Loop, now in
 		}
 	}
 	clear(arrivals)
-	all.arrivals, all.datagrams = arrivals, all.datagrams[:0]
+	*kept, all.Datagrams = arrivals, all.Datagrams[:0]
 }
 
 // takeAll takes the exchanges that arrivals on s are the replies to, and counts those that are none. forged is an
@@ -232,6 +231,23 @@ func (e *engine) failed(s *udpSocket, about netip.AddrPort, err error) {
 	e.endAll(failures)
 }
 
+// Moves implements udpsockets.Receiver.
+func (s *udpSocket) Moves() bool { return s.to != nil }
+
+// Now implements udpsockets.Receiver.
+func (s *udpSocket) Now() int64 { return s.engine.now() }
+
+// Received implements udpsockets.Receiver.
+func (s *udpSocket) Received(all *udpsockets.Batch, loop *eventloop.Loop, now int64) {
+	s.engine.received(s, all, loop, now)
+}
+
+// Failed implements udpsockets.Receiver.
+func (s *udpSocket) Failed(about netip.AddrPort, err error) { s.engine.failed(s, about, err) }
+
+// close implements closer.
+func (s *udpSocket) close() { s.Close() }
+
 func (s *udpSocket) late(x *Exchange) error {
 	if x.shown != nil && x.shown.spurned {
 		x.proxy.cookiesOf(x).forget()
@@ -247,7 +263,7 @@ func (s *udpSocket) late(x *Exchange) error {
 		return late("read", "udp", nil, nil)
 	}
 	s.carried = wornOut // replies to its address may not arrive any more
-	return late("read", "udp", s.addr(), net.UDPAddrFromAddrPort(e.proxy.where.last()))
+	return late("read", "udp", s.Addr(), net.UDPAddrFromAddrPort(e.proxy.where.last()))
 }
 
 func (s *udpSocket) drop(x *Exchange, now int64) {

@@ -18,6 +18,7 @@ import (
 	"github.com/coredns/coredns/plugin/pkg/loopback"
 	"github.com/coredns/coredns/plugin/pkg/replies"
 	"github.com/coredns/coredns/plugin/pkg/transport"
+	"github.com/coredns/coredns/plugin/pkg/udpsockets"
 
 	"github.com/miekg/dns"
 	"github.com/prometheus/client_golang/prometheus/testutil"
@@ -25,7 +26,7 @@ import (
 
 // bothSockets runs a test with the system's own sockets and with the portable ones.
 func bothSockets(t *testing.T, run func(t *testing.T, proxyTo func(addr string) *Proxy)) {
-	for name, sockets := range map[string]func(receiver) (sockets, error){"system": newSockets, "portable": newPortableSockets} {
+	for name, sockets := range map[string]func() (udpsockets.Set, error){"system": udpsockets.New, "portable": udpsockets.NewPortable} {
 		t.Run(name, func(t *testing.T) {
 			run(t, func(addr string) *Proxy {
 				p := proxyTo(t, addr, transport.DNS)

@@ -1,9 +1,12 @@
 package proxy
 
 import (
+	"errors"
+	"os"
 	"time"
 
 	"github.com/coredns/coredns/plugin/pkg/eventloop"
+	"github.com/coredns/coredns/plugin/pkg/udpsockets"
 )
 
 // This file opens the UDP sockets to an upstream, and chooses one where no more may be, or can be, opened.
@@ -74,12 +77,20 @@ func (e *engine) openUDP(loop *eventloop.Loop) (*udpSocket, error) {
 		return nil, err
 	}
 	s := &udpSocket{engine: e}
-	s.socket, err = all.open(e.proxy.transport.conf.Load().local, remote, s, loop)
-	return s, err
+	s.Socket, err = all.Open(e.proxy.transport.conf.Load().local, remote, s, loop)
+	return s, stoppedOr(err)
+}
+
+// stoppedOr is err, which is about opening a socket, or that the Proxy was stopped meanwhile.
+func stoppedOr(err error) error {
+	if errors.Is(err, os.ErrClosed) {
+		return errStopped
+	}
+	return err
 }
 
 // udpSockets is the system's part of the pool, made at first use.
-func (e *engine) udpSockets() (sockets, error) {
+func (e *engine) udpSockets() (udpsockets.Set, error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if e.stopped {
@@ -87,7 +98,7 @@ func (e *engine) udpSockets() (sockets, error) {
 	}
 	var err error
 	if e.udp.sockets == nil {
-		e.udp.sockets, err = e.udp.make(e)
+		e.udp.sockets, err = e.udp.make()
 	}
 	return e.udp.sockets, err
 }

@@ -10,21 +10,22 @@ import (
 
 	"github.com/coredns/coredns/plugin/pkg/eventloop"
 	"github.com/coredns/coredns/plugin/pkg/transport"
+	"github.com/coredns/coredns/plugin/pkg/udpsockets"
 )
 
 // portless are sockets of which no more can be opened while there are no ports.
 type portless struct {
-	sockets
+	udpsockets.Set
 	none  atomic.Bool
 	tried atomic.Int64
 }
 
-func (s *portless) open(local netip.Addr, remote netip.AddrPort, owner *udpSocket, loop *eventloop.Loop) (socket, error) {
+func (s *portless) Open(local netip.Addr, remote netip.AddrPort, to udpsockets.Receiver, loop *eventloop.Loop) (udpsockets.Socket, error) {
 	if s.none.Load() {
 		s.tried.Add(1)
 		return nil, &net.OpError{Op: "dial", Net: "udp", Err: syscall.EADDRNOTAVAIL}
 	}
-	return s.sockets.open(local, remote, owner, loop)
+	return s.Set.Open(local, remote, to, loop)
 }
 
 // While no socket can be opened queries go out on those that there are, and only now and then another one is tried. When
@@ -32,9 +33,9 @@ func (s *portless) open(local netip.Addr, remote netip.AddrPort, owner *udpSocke
 func TestNoPorts(t *testing.T) {
 	p := proxyTo(t, udpUpstream(t, func(q []byte, _ *net.UDPAddr, send func([]byte)) { send(replyTo(q)) }), transport.DNS)
 	all := new(portless)
-	p.engine.udp.make = func(r receiver) (sockets, error) {
-		s, err := newSockets(r)
-		all.sockets = s
+	p.engine.udp.make = func() (udpsockets.Set, error) {
+		s, err := udpsockets.New()
+		all.Set = s
 		return all, err
 	}
 	many := func() (took time.Duration) {

@@ -4,6 +4,7 @@ import (
 	"sync"
 
 	"github.com/coredns/coredns/plugin/pkg/eventloop"
+	"github.com/coredns/coredns/plugin/pkg/udpsockets"
 )
 
 // unsent is the queries of one batch of a loop, which are sent when it is over, with nothing between them: an upstream
@@ -19,7 +20,7 @@ type unsent struct {
 
 	sendMu sync.Mutex // never held while the engine's lock is
 	going  []unsentQuery
-	out    datagrams
+	out    udpsockets.Datagrams
 }
 
 type unsentQuery struct {
@@ -44,7 +45,7 @@ func (e *engine) unsentOf(loop *eventloop.Loop) *unsent {
 
 // socket is the one that the next query of the batch leaves from, nil if any will do. The engine's lock is held.
 func (l *unsent) socket() *udpSocket {
-	if l == nil || l.run == 0 || l.run == maxRun {
+	if l == nil || l.run == 0 || l.run == udpsockets.MaxRun {
 		return nil
 	}
 	s := l.filling[len(l.filling)-1].socket
@@ -60,7 +61,7 @@ func (l *unsent) add(loop *eventloop.Loop, u unsentQuery) {
 	if n == 0 {
 		loop.SendLater(l)
 	}
-	if n > 0 && l.run < maxRun && l.filling[n-1].socket == u.socket {
+	if n > 0 && l.run < udpsockets.MaxRun && l.filling[n-1].socket == u.socket {
 		l.run++
 	} else {
 		l.run = 1
@@ -120,7 +121,7 @@ func (l *unsent) number() {
 
 // runFrom is how many queries at the begin of all leave from one socket by one system call.
 func (l *unsent) runFrom(all []unsentQuery) (n int) {
-	for n = 1; n < len(all) && n < maxRun && all[n].socket == all[0].socket; n++ {
+	for n = 1; n < len(all) && n < udpsockets.MaxRun && all[n].socket == all[0].socket; n++ {
 	}
 	return n
 }
@@ -132,23 +133,23 @@ func (l *unsent) send(s *udpSocket, all []unsentQuery) {
 		return
 	}
 	for i := range all {
-		l.out.add(all[i].query)
+		l.out.Add(all[i].query)
 	}
-	l.out.together(all[0].batch != 0)
+	l.out.SendTogether(all[0].batch != 0)
 	sent := 0
 	for sent < len(all) {
-		n, err := s.sendAll(&l.out)
+		n, err := s.SendAll(&l.out)
 		if sent += n; err != nil {
-			u := &all[l.out.number(sent)]
+			u := &all[l.out.Number(sent)]
 			l.engine.notSent(s, u.x, u.id, err)
 			sent++
 		}
 	}
-	if l.out.refused() {
+	if l.out.Refused() {
 		l.engine.mu.Lock()
 		l.engine.together.suspend(l.engine.now())
 		l.engine.tellSuspended("the system does not cut what is sent together")
 		l.engine.unlock()
 	}
-	l.out.clear()
+	l.out.Clear()
 }

@@ -12,6 +12,7 @@ import (
 
 	"github.com/coredns/coredns/plugin/pkg/eventloop"
 	"github.com/coredns/coredns/plugin/pkg/packed"
+	"github.com/coredns/coredns/plugin/pkg/udpsockets"
 
 	"github.com/miekg/dns"
 )
@@ -39,7 +40,7 @@ func TestQueriesAreSentWithTheBatch(t *testing.T) {
 		p := proxyTo(addr)
 		loop := eventloop.New()
 		defer loop.Close()
-		const n = maxRun + 8
+		const n = udpsockets.MaxRun + 8
 		gone := errors.New("gone")
 		var want []string
 		for range 2 {

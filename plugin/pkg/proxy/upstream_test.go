@@ -9,6 +9,7 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/coredns/coredns/plugin/pkg/wire"
 	"github.com/coredns/coredns/plugin/test"
 	"github.com/coredns/coredns/request"
 
@@ -31,7 +32,7 @@ func serveDatagrams(t testing.TB, conn *net.UDPConn, handle func(query []byte, f
 	conn.SetReadBuffer(4 << 20)
 	var running sync.WaitGroup
 	running.Go(func() {
-		buf := make([]byte, maxDatagram)
+		buf := make([]byte, wire.MaxMessage)
 		for {
 			n, from, err := conn.ReadFromUDP(buf)
 			if errors.Is(err, net.ErrClosed) {

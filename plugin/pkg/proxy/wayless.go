@@ -52,7 +52,7 @@ func (p *udpPool) wearOut(e *engine) {
 // isAstray reports whether replies to s cannot arrive, as its address is none of the machine's any more. Over IPv6 the
 // system goes on sending from that.
 func (s *udpSocket) isAstray() bool {
-	own, ok := s.addr().(*net.UDPAddr)
+	own, ok := s.Addr().(*net.UDPAddr)
 	if !ok || s.to != nil || own.IP.IsLoopback() {
 		return false
 	}

@@ -13,6 +13,7 @@ import (
 	"github.com/coredns/coredns/plugin/pkg/eventually"
 	"github.com/coredns/coredns/plugin/pkg/packed"
 	"github.com/coredns/coredns/plugin/pkg/transport"
+	"github.com/coredns/coredns/plugin/pkg/udpsockets"
 	"github.com/coredns/coredns/plugin/pkg/wire"
 
 	"github.com/miekg/dns"
@@ -29,8 +30,8 @@ type renumbered struct {
 	former *net.UDPAddr
 }
 
-func (r *renumbered) open(local netip.Addr, to netip.AddrPort, owner *udpSocket, loop *eventloop.Loop) (socket, error) {
-	s, _ := r.mirror.open(local, to, owner, loop)
+func (r *renumbered) Open(local netip.Addr, remote netip.AddrPort, to udpsockets.Receiver, loop *eventloop.Loop) (udpsockets.Socket, error) {
+	s, _ := r.mirror.Open(local, remote, to, loop)
 	r.opened.Add(1)
 	return &renumberedSocket{s.(*mirrorSocket), r, r.times.Load()}, nil
 }
@@ -41,18 +42,18 @@ type renumberedSocket struct {
 	born int64
 }
 
-func (s *renumberedSocket) send(b []byte) error {
+func (s *renumberedSocket) Send(b []byte) error {
 	switch {
 	case s.born == s.all.times.Load() && !s.all.away.Load():
-		return s.mirrorSocket.send(b)
+		return s.mirrorSocket.Send(b)
 	case s.all.silent:
 		return nil
 	}
 	return os.NewSyscallError("write", syscall.ENETUNREACH)
 }
 
-// addr is the former one, if it has that, or none.
-func (s *renumberedSocket) addr() net.Addr {
+// Addr is the former one, if it has that, or none.
+func (s *renumberedSocket) Addr() net.Addr {
 	if s.born == s.all.times.Load() || s.all.former == nil {
 		return nil
 	}
@@ -62,10 +63,7 @@ func (s *renumberedSocket) addr() net.Addr {
 func renumberedProxy(t *testing.T, silent bool) (*Proxy, *renumbered) {
 	p, r := proxyTo(t, "192.0.2.1:53", transport.DNS), &renumbered{silent: silent}
 	p.SetExpire(time.Hour)
-	p.engine.udp.make = func(to receiver) (sockets, error) {
-		r.mirror.to = to
-		return r, nil
-	}
+	p.engine.udp.make = func() (udpsockets.Set, error) { return r, nil }
 	return p, r
 }
 

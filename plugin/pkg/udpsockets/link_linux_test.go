@@ -1,4 +1,4 @@
-package proxy
+package udpsockets
 
 import (
 	"net/netip"
@@ -10,18 +10,18 @@ import (
 // The address of a link is reached over UDP as soon as the link is made anew, with another number.
 func TestSocketToALinkMadeAnew(t *testing.T) {
 	linktest.Own(t)
-	all, err := newPortableSockets(nil)
+	all, err := NewPortable()
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer all.stop()
+	defer all.Stop()
 	for _, number := range []string{"1003", "1004"} {
 		linktest.Link(t, "udp0", number)
-		s, err := all.open(netip.Addr{}, netip.MustParseAddrPort("[fe80::1%udp0]:53"), nil, nil)
+		s, err := all.Open(netip.Addr{}, netip.MustParseAddrPort("[fe80::1%udp0]:53"), nil, nil)
 		if err != nil {
 			t.Fatalf("number %s: %v", number, err)
 		}
-		s.close()
+		s.Close()
 		linktest.Remove(t, "udp0")
 	}
 }

@@ -1,4 +1,4 @@
-package proxy
+package udpsockets
 
 import (
 	"errors"
@@ -20,7 +20,6 @@ import (
 // epollSockets reads any number of sockets. The goroutine of a loop reads those that were opened in it; one of its
 // own reads the others.
 type epollSockets struct {
-	to    receiver
 	set   *mmsg.Set[eventloop.Readable]
 	ended chan struct{}
 	loop  *eventloop.Loop // of the own goroutine
@@ -33,7 +32,7 @@ type epollSockets struct {
 type epollSocket struct {
 	fd    int
 	users atomic.Int32 // itself until close, and each call under way; 0 is closed
-	owner *udpSocket
+	to    Receiver
 	local net.Addr
 	peer  netip.AddrPort // not valid if it is movable
 	moves bool           // it is movable
@@ -49,12 +48,13 @@ type epollSocket struct {
 // replySpace is the octets of most replies: they lie together.
 const replySpace = 1536 + 64
 
-func newSockets(to receiver) (sockets, error) {
+// New is the system's own way.
+func New() (Set, error) {
 	set, err := mmsg.NewSet[eventloop.Readable]()
 	if err != nil {
 		return nil, err
 	}
-	s := &epollSockets{to: to, set: set, ended: make(chan struct{})}
+	s := &epollSockets{set: set, ended: make(chan struct{})}
 	go s.run()
 	return s, nil
 }
@@ -75,16 +75,16 @@ func (s *epollSockets) drain(uintptr) bool {
 	return false
 }
 
-func (s *epollSockets) stop() {
+func (s *epollSockets) Stop() {
 	s.set.Close() // ends run
 	<-s.ended
 }
 
-func (s *epollSockets) open(local netip.Addr, remote netip.AddrPort, owner *udpSocket, loop *eventloop.Loop) (socket, error) {
-	fail := func(err error) (socket, error) {
+func (s *epollSockets) Open(local netip.Addr, remote netip.AddrPort, to Receiver, loop *eventloop.Loop) (Socket, error) {
+	fail := func(err error) (Socket, error) {
 		return nil, &net.OpError{Op: "dial", Net: "udp", Addr: net.UDPAddrFromAddrPort(remote), Err: err}
 	}
-	to, family := sockaddr(remote)
+	at, family := sockaddr(remote)
 	fd, err := unix.Socket(family, unix.SOCK_DGRAM|unix.SOCK_NONBLOCK|unix.SOCK_CLOEXEC, 0)
 	if err != nil {
 		return fail(os.NewSyscallError("socket", err))
@@ -96,13 +96,13 @@ func (s *epollSockets) open(local netip.Addr, remote netip.AddrPort, owner *udpS
 			return fail(os.NewSyscallError("bind", err))
 		}
 	}
-	e := &epollSocket{fd: fd, owner: owner, in: s, moves: owner != nil && owner.to != nil}
+	e := &epollSocket{fd: fd, to: to, in: s, moves: to != nil && to.Moves()}
 	if e.moves {
 		// Of a Peer's sockets, one for each query, nobody asks the address: a system call less.
-		e.aim(remote)
+		e.Aim(remote)
 		queueErrors(fd, family)
 	} else {
-		if err := unix.Connect(fd, to); err != nil { // the kernel chooses a random port
+		if err := unix.Connect(fd, at); err != nil { // the kernel chooses a random port
 			unix.Close(fd)
 			return fail(os.NewSyscallError("connect", err))
 		}
@@ -136,7 +136,7 @@ func (s *epollSockets) watch(e *epollSocket, loop *eventloop.Loop) (err error) {
 	}
 	e.index, err = s.set.Add(e.fd, e)
 	if errors.Is(err, os.ErrClosed) {
-		return errStopped
+		return os.ErrClosed
 	}
 	return err
 }
@@ -186,14 +186,14 @@ func (e *epollSocket) release() {
 	}
 }
 
-func (e *epollSocket) close() {
+func (e *epollSocket) Close() {
 	e.in.forget(e)
 	e.release()
 }
 
-func (e *epollSocket) addr() net.Addr { return e.local }
+func (e *epollSocket) Addr() net.Addr { return e.local }
 
-func (e *epollSocket) send(b []byte) error {
+func (e *epollSocket) Send(b []byte) error {
 	to := e.aimed // when this has gone out the reply may come, and the socket be aimed at another server
 	if !e.hold() {
 		return net.ErrClosed
@@ -213,17 +213,20 @@ func (e *epollSocket) send(b []byte) error {
 // earlier datagram.
 func again(errno syscall.Errno) bool { return errno == unix.ECONNREFUSED || errno == unix.EINTR }
 
-// datagrams is a batch to be sent.
-type datagrams struct{ mmsg.Outgoing }
+// Datagrams is a batch to be sent.
+type Datagrams struct{ mmsg.Outgoing }
 
-const maxRun = mmsg.Batch
+// MaxRun is how many datagrams a batch has at most.
+const MaxRun = mmsg.Batch
 
-func (d *datagrams) add(b []byte)     { d.Add(b) }
-func (d *datagrams) clear()           { d.Clear() }
-func (d *datagrams) together(on bool) { d.Together = on }
-func (d *datagrams) refused() bool    { return d.Refused }
+// SendTogether has the system cut the batch into datagrams where it can.
+func (d *Datagrams) SendTogether(on bool) { d.Outgoing.Together = on }
 
-func (d *datagrams) next() (b []byte, ok bool) {
+// Refused reports whether the system did not do so.
+func (d *Datagrams) Refused() bool { return d.Outgoing.Refused }
+
+// Next takes the next one that is not sent yet, for who sends them one by one.
+func (d *Datagrams) Next() (b []byte, ok bool) {
 	if d.Sent() == d.Len() {
 		return nil, false
 	}
@@ -231,10 +234,7 @@ func (d *datagrams) next() (b []byte, ok bool) {
 	return d.Datagram(d.Number(d.Sent())), true
 }
 
-// number is which datagram, as add counts them, was the i-th to be sent.
-func (d *datagrams) number(i int) int { return d.Number(i) }
-
-func (e *epollSocket) sendAll(d *datagrams) (int, error) {
+func (e *epollSocket) SendAll(d *Datagrams) (int, error) {
 	before := d.Sent()
 	if !e.hold() {
 		d.Skip()
@@ -264,7 +264,7 @@ func (e *epollSocket) err(op string, errno syscall.Errno) error {
 // reading is the memory for what is read in a loop, whoever's it is.
 type reading struct {
 	in    *mmsg.Incoming
-	batch batch
+	batch Batch
 	one   *oneDatagram // nil before the first
 }
 
@@ -293,18 +293,18 @@ func (e *epollSocket) ReadIn(loop *eventloop.Loop) {
 	n, errno := r.in.Receive(uintptr(e.fd))
 	switch errno {
 	case 0:
-		to, now := e.in.to, e.in.to.now()
+		now := e.to.Now()
 		for i := range n {
 			b := r.in.Datagram(i)
-			r.batch.datagrams = append(r.batch.datagrams, b)
+			r.batch.Datagrams = append(r.batch.Datagrams, b)
 			if len(b) > replySpace { // good until the next one only
-				to.received(e.owner, &r.batch, loop, now)
+				e.to.Received(&r.batch, loop, now)
 			}
 		}
-		to.received(e.owner, &r.batch, loop, now)
+		e.to.Received(&r.batch, loop, now)
 	case unix.EAGAIN:
 	default:
-		e.in.to.failed(e.owner, netip.AddrPort{}, e.err("read", errno))
+		e.to.Failed(netip.AddrPort{}, e.err("read", errno))
 	}
 }
 

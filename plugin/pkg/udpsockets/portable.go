@@ -1,10 +1,11 @@
-package proxy
+package udpsockets
 
 import (
 	"context"
 	"errors"
 	"net"
 	"net/netip"
+	"os"
 	"sync"
 
 	"github.com/coredns/coredns/plugin/pkg/eventloop"
@@ -13,7 +14,6 @@ import (
 
 // portableSockets has a goroutine for each socket.
 type portableSockets struct {
-	to      receiver
 	running sync.WaitGroup
 
 	mu    sync.Mutex
@@ -21,15 +21,16 @@ type portableSockets struct {
 }
 
 type portableSocket struct {
-	conn  *net.UDPConn
-	owner *portableSockets
+	conn *net.UDPConn
+	in   *portableSockets
 }
 
-func newPortableSockets(to receiver) (sockets, error) {
-	return &portableSockets{to: to, conns: map[*net.UDPConn]struct{}{}}, nil
+// NewPortable is the way that works everywhere.
+func NewPortable() (Set, error) {
+	return &portableSockets{conns: map[*net.UDPConn]struct{}{}}, nil
 }
 
-func (p *portableSockets) open(local netip.Addr, remote netip.AddrPort, owner *udpSocket, _ *eventloop.Loop) (socket, error) {
+func (p *portableSockets) Open(local netip.Addr, remote netip.AddrPort, to Receiver, _ *eventloop.Loop) (Socket, error) {
 	dialer := new(net.Dialer)
 	if local.IsValid() {
 		dialer.LocalAddr = net.UDPAddrFromAddrPort(netip.AddrPortFrom(local, 0))
@@ -43,32 +44,32 @@ func (p *portableSockets) open(local netip.Addr, remote netip.AddrPort, owner *u
 	defer p.mu.Unlock()
 	if p.conns == nil {
 		conn.Close()
-		return nil, errStopped
+		return nil, os.ErrClosed
 	}
 	p.conns[conn] = struct{}{}
-	p.running.Go(func() { p.read(conn, owner) })
+	p.running.Go(func() { p.read(conn, to) })
 	return &portableSocket{conn, p}, nil
 }
 
 // read tells what comes in until conn is closed.
-func (p *portableSockets) read(conn *net.UDPConn, owner *udpSocket) {
-	var one batch
+func (p *portableSockets) read(conn *net.UDPConn, to Receiver) {
+	var one Batch
 	buf := make([]byte, maxDatagram)
 	for {
 		n, err := conn.Read(buf)
 		switch {
 		case err == nil:
-			one.datagrams = append(one.datagrams, buf[:n])
-			p.to.received(owner, &one, nil, p.to.now())
+			one.Datagrams = append(one.Datagrams, buf[:n])
+			to.Received(&one, nil, to.Now())
 		case errors.Is(err, net.ErrClosed):
 			return
 		default:
-			p.to.failed(owner, netip.AddrPort{}, err)
+			to.Failed(netip.AddrPort{}, err)
 		}
 	}
 }
 
-func (p *portableSockets) stop() {
+func (p *portableSockets) Stop() {
 	p.mu.Lock()
 	for conn := range p.conns {
 		conn.Close()
@@ -78,28 +79,28 @@ func (p *portableSockets) stop() {
 	p.running.Wait()
 }
 
-func (s *portableSocket) send(b []byte) error {
+func (s *portableSocket) Send(b []byte) error {
 	_, err := s.conn.Write(b)
 	return err
 }
 
-func (s *portableSocket) sendAll(d *datagrams) (int, error) {
+func (s *portableSocket) SendAll(d *Datagrams) (int, error) {
 	for n := 0; ; n++ {
-		b, ok := d.next()
+		b, ok := d.Next()
 		if !ok {
 			return n, nil
 		}
-		if err := s.send(b); err != nil {
+		if err := s.Send(b); err != nil {
 			return n, err
 		}
 	}
 }
 
-func (s *portableSocket) close() {
-	s.owner.mu.Lock()
-	delete(s.owner.conns, s.conn)
-	s.owner.mu.Unlock()
+func (s *portableSocket) Close() {
+	s.in.mu.Lock()
+	delete(s.in.conns, s.conn)
+	s.in.mu.Unlock()
 	s.conn.Close()
 }
 
-func (s *portableSocket) addr() net.Addr { return s.conn.LocalAddr() }
+func (s *portableSocket) Addr() net.Addr { return s.conn.LocalAddr() }

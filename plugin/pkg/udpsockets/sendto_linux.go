@@ -1,9 +1,10 @@
-package proxy
+package udpsockets
 
 import (
 	"syscall"
 
 	"github.com/coredns/coredns/plugin/pkg/sockcall"
+
 	"golang.org/x/sys/unix"
 )
 

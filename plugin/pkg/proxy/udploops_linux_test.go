@@ -3,7 +3,6 @@ package proxy
 import (
 	"errors"
 	"net"
-	"net/netip"
 	"os"
 	"sync"
 	"testing"
@@ -14,7 +13,6 @@ import (
 	"github.com/coredns/coredns/plugin/pkg/transport"
 
 	"github.com/miekg/dns"
-	"golang.org/x/sys/unix"
 )
 
 // lookout is a loop's goroutine that reads when the test says so.
@@ -132,37 +130,4 @@ func TestClosedSocketIsNotWatched(t *testing.T) {
 	before[0].ReadIn(loop)
 	loop.Leave()
 	before[0].Orphaned()
-}
-
-// A socket that was closed before its loop's goroutine ended is nobody's.
-func TestClosedSocketIsNoOrphan(t *testing.T) {
-	all, err := newSockets(nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer all.stop()
-	loop := eventloop.New()
-	defer loop.Close()
-	loop.WatchWith(new(lookout))
-	s, err := all.open(netip.Addr{}, netip.MustParseAddrPort("127.0.0.1:9"), nil, loop)
-	if err != nil {
-		t.Fatal(err)
-	}
-	fd := s.(*epollSocket).fd
-	s.close()
-	var others [2]int // have its number now
-	if err := unix.Pipe(others[:]); err != nil {
-		t.Fatal(err)
-	}
-	defer func() { unix.Close(others[0]); unix.Close(others[1]) }()
-	if others[0] != fd && others[1] != fd {
-		if err := unix.Dup3(others[0], fd, unix.O_CLOEXEC); err != nil {
-			t.Fatal(err)
-		}
-		defer unix.Close(fd)
-	}
-	s.(*epollSocket).Orphaned()
-	if n := all.(*epollSockets).set.Len(); n != 0 {
-		t.Errorf("%d sockets are watched", n)
-	}
 }

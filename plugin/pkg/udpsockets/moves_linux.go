@@ -1,4 +1,4 @@
-package proxy
+package udpsockets
 
 import (
 	"encoding/binary"
@@ -14,7 +14,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// This file gives a socket one port after another (movable), and reads from such sockets. The system chooses a port
+// This file gives a socket one port after another (Movable), and reads from such sockets. The system chooses a port
 // as the first datagram is sent from a socket that has none, and to dissolve its association, which it need not have,
 // gives the port back. So a query costs two system calls, and not the third that would connect the socket: 1.4 µs.
 //
@@ -22,9 +22,9 @@ import (
 // is about. To learn of errors without being connected has to be asked for (ip(7), IP_RECVERR): they stand in a queue
 // of their own then.
 
-func (e *epollSocket) aim(remote netip.AddrPort) { e.aimed.size = rawAddr(&e.aimed.addr, remote) }
+func (e *epollSocket) Aim(remote netip.AddrPort) { e.aimed.size = rawAddr(&e.aimed.addr, remote) }
 
-func (e *epollSocket) leave() error {
+func (e *epollSocket) Leave() error {
 	if !e.hold() {
 		return net.ErrClosed
 	}
@@ -98,7 +98,7 @@ func (e *epollSocket) takeErrors() {
 		if !ok {
 			return
 		}
-		e.in.to.failed(e.owner, about, e.err("read", errno))
+		e.to.Failed(about, e.err("read", errno))
 	}
 }
 
@@ -108,7 +108,7 @@ func (e *epollSocket) readMoved(r *reading, loop *eventloop.Loop) {
 	if r.one == nil {
 		r.one = new(oneDatagram)
 	}
-	d, to := r.one, e.in.to
+	d, to := r.one, e.to
 	for i := range mmsg.Batch {
 		n, errno := sockcall.ReceiveFrom(uintptr(e.fd), d.b[:], &d.name, &d.size)
 		switch errno {
@@ -124,10 +124,10 @@ func (e *epollSocket) readMoved(r *reading, loop *eventloop.Loop) {
 			e.takeErrors()
 			continue
 		}
-		r.batch.datagrams, r.batch.from = append(r.batch.datagrams, d.b[:n]), mmsg.AddrPort(&d.name)
-		to.received(e.owner, &r.batch, loop, to.now())
-		r.batch.from = netip.AddrPort{}
-		if !e.owner.waits() {
+		r.batch.Datagrams, r.batch.From = append(r.batch.Datagrams, d.b[:n]), mmsg.AddrPort(&d.name)
+		to.Received(&r.batch, loop, to.Now())
+		r.batch.From = netip.AddrPort{}
+		if !to.Waits() {
 			return
 		}
 	}
