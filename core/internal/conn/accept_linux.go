@@ -7,11 +7,11 @@ import (
 	"sync"
 	"syscall"
 	"time"
-	"unsafe"
 
 	"github.com/coredns/coredns/core/internal/service"
 	"github.com/coredns/coredns/plugin/pkg/mmsg"
 	"github.com/coredns/coredns/plugin/pkg/nonblock"
+	"github.com/coredns/coredns/plugin/pkg/sockcall"
 	"github.com/coredns/coredns/plugin/pkg/wire"
 
 	"golang.org/x/sys/unix"
@@ -145,14 +145,7 @@ func (a *acceptor) readRest(r *reader) {
 
 // acceptOne accepts a connection of the listener's descriptor.
 func (a *acceptor) acceptOne(listener uintptr) {
-	a.err = unix.EINTR
-	for a.err == unix.EINTR {
-		size := uint32(unix.SizeofSockaddrInet6)
-		var fd uintptr
-		fd, _, a.err = unix.RawSyscall6(unix.SYS_ACCEPT4, listener, uintptr(unsafe.Pointer(&a.peer)), uintptr(unsafe.Pointer(&size)),
-			unix.SOCK_NONBLOCK|unix.SOCK_CLOEXEC, 0, 0)
-		a.fd = int(fd)
-	}
+	a.fd, a.err = sockcall.Accept(listener, &a.peer)
 }
 
 // begin admits the connection that was accepted, and serves what has come already.
@@ -191,8 +184,7 @@ func (a *acceptor) admit(nc net.Conn) {
 // localOf is our address of a connection.
 func localOf(fd int) netip.AddrPort {
 	var name unix.RawSockaddrInet6
-	size := uint32(unix.SizeofSockaddrInet6)
-	unix.RawSyscall(unix.SYS_GETSOCKNAME, uintptr(fd), uintptr(unsafe.Pointer(&name)), uintptr(unsafe.Pointer(&size)))
+	sockcall.Name(uintptr(fd), &name)
 	return unmapped(mmsg.AddrPort(&name))
 }
 

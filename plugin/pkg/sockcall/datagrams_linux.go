@@ -18,12 +18,12 @@ var noReceiveBatch, noSendBatch, noReceiveFrom, noSendTo refusal
 
 // ReceiveBatch receives datagrams that are there into h. The error is EAGAIN if there are none.
 func ReceiveBatch(fd uintptr, h []Header) (int, syscall.Errno) {
-	return datagrams(&noReceiveBatch, unix.SYS_RECVMMSG, unix.SYS_RECVMSG, fd, h)
+	return datagrams(&noReceiveBatch, unix.SYS_RECVMMSG, recvmsg, fd, h)
 }
 
 // SendBatch sends the datagrams in h, as many as it can, and returns how many; the error is that of the first one.
 func SendBatch(fd uintptr, h []Header) (int, syscall.Errno) {
-	return datagrams(&noSendBatch, unix.SYS_SENDMMSG, unix.SYS_SENDMSG, fd, h)
+	return datagrams(&noSendBatch, unix.SYS_SENDMMSG, sendmsg, fd, h)
 }
 
 // datagrams makes the call many, or if that is refused, the call one for each.
@@ -69,16 +69,6 @@ func single(number, fd uintptr, h []Header) (int, syscall.Errno) {
 	return len(h), 0
 }
 
-// message is one recvmsg or sendmsg.
-func message(number, fd uintptr, m *unix.Msghdr) (int, syscall.Errno) {
-	for {
-		n, _, e := syscall.RawSyscall(number, fd, uintptr(unsafe.Pointer(m)), unix.MSG_DONTWAIT)
-		if e != unix.EINTR {
-			return int(n), e
-		}
-	}
-}
-
 // ReceiveFrom receives a datagram into b, and who sent it into name, of which size is told the length.
 func ReceiveFrom(fd uintptr, b []byte, name *unix.RawSockaddrInet6, size *uint32) (int, syscall.Errno) {
 	*size = unix.SizeofSockaddrInet6
@@ -89,7 +79,7 @@ func ReceiveFrom(fd uintptr, b []byte, name *unix.RawSockaddrInet6, size *uint32
 			return int(n), e
 		}
 	}
-	n, e := datagram(unix.SYS_RECVMSG, fd, b, name, size)
+	n, e := datagram(recvmsg, fd, b, name, size)
 	noReceiveFrom.settle(e)
 	return n, e
 }
@@ -104,7 +94,7 @@ func SendTo(fd uintptr, b []byte, name *unix.RawSockaddrInet6, size uint32) sysc
 			return e
 		}
 	}
-	_, e := datagram(unix.SYS_SENDMSG, fd, b, name, &size)
+	_, e := datagram(sendmsg, fd, b, name, &size)
 	noSendTo.settle(e)
 	return e
 }

@@ -5,5 +5,8 @@
 //	recvmmsg, sendmmsg  recvmsg, sendmsg for each datagram
 //	recvfrom, sendto    recvmsg, sendmsg; read, write of connections
 //
+// Nothing stands in for recvmsg, sendmsg, accept4 and getsockname: they are made as Go's own packages make them, which
+// is not by calls of those names on each processor.
+//
 // A descriptor must stay open until a call returns; who makes one sees to that. Start at ReceiveBatch and Receive.
 package sockcall

@@ -6,7 +6,6 @@ import (
 	"runtime"
 	"syscall"
 	"testing"
-	"unsafe"
 
 	"github.com/coredns/coredns/plugin/pkg/sockcall/sockcalltest"
 	"golang.org/x/sys/unix"
@@ -15,10 +14,17 @@ import (
 // all are the states of this package.
 var all = []*refusal{&noReceiveBatch, &noSendBatch, &noReceiveFrom, &noSendTo, &noReceive, &noSend}
 
-// refuse has the system refuse calls to the goroutine's thread, which ends with the goroutine.
-func refuse(t *testing.T, e syscall.Errno) {
+// refuse has the system refuse calls, or those that others need not have, to the goroutine's thread, which ends with
+// the goroutine.
+func refuse(t *testing.T, e syscall.Errno, calls ...uint32) {
 	runtime.LockOSThread()
-	if err := sockcalltest.Refuse(e, false); err != nil {
+	var err error
+	if calls == nil {
+		err = sockcalltest.Refuse(e, false)
+	} else {
+		err = sockcalltest.RefuseCalls(e, false, calls...)
+	}
+	if err != nil {
 		t.Skipf("no filters of system calls: %v", err)
 	}
 	if _, _, got := unix.RawSyscall6(unix.SYS_RECVMMSG, ^uintptr(0), 0, 0, 0, 0, 0); got != e {
@@ -147,9 +153,9 @@ func TestNames(t *testing.T) {
 					t.Skipf("no IPv6: %v", err)
 				}
 				t.Cleanup(func() { unix.Close(fd) })
-				size := uint32(unix.SizeofSockaddrInet6)
-				fds[i] = fd
-				unix.RawSyscall(unix.SYS_GETSOCKNAME, uintptr(fd), uintptr(unsafe.Pointer(&names[i])), uintptr(unsafe.Pointer(&size)))
+				if fds[i] = fd; Name(uintptr(fd), &names[i]) != 0 {
+					t.Fatal("the socket has no name")
+				}
 			}
 			if e := SendTo(uintptr(fds[0]), []byte("text"), &names[1], unix.SizeofSockaddrInet6); e != 0 {
 				t.Fatal(e)
@@ -162,6 +168,59 @@ func TestNames(t *testing.T) {
 				t.Errorf("got %q of %v, %d octets of name, %v", b[:max(n, 0)], from, size, e)
 			}
 		})
+	}
+}
+
+// Connections are accepted, and who has made them is told.
+func TestAccept(t *testing.T) { accepts(t) }
+
+func accepts(t *testing.T) {
+	t.Helper()
+	listener, err := unix.Socket(unix.AF_INET, unix.SOCK_STREAM|unix.SOCK_NONBLOCK|unix.SOCK_CLOEXEC, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer unix.Close(listener)
+	if err := unix.Bind(listener, &unix.SockaddrInet4{Addr: [4]byte{127, 0, 0, 1}}); err != nil {
+		t.Fatal(err)
+	}
+	if err := unix.Listen(listener, 1); err != nil {
+		t.Fatal(err)
+	}
+	var own, peer, client, local unix.RawSockaddrInet6
+	if _, e := Accept(uintptr(listener), &peer); e != unix.EAGAIN {
+		t.Errorf("%v of no connection", e)
+	}
+	if e := Name(uintptr(listener), &own); e != 0 || own.Family != unix.AF_INET || own.Port == 0 {
+		t.Fatalf("the listener is at %v, %v", own, e)
+	}
+	c, err := unix.Socket(unix.AF_INET, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer unix.Close(c)
+	at, err := unix.Getsockname(listener)
+	if err == nil {
+		err = unix.Connect(c, at)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	fd, e := Accept(uintptr(listener), &peer)
+	if e != 0 {
+		t.Fatal(e)
+	}
+	defer unix.Close(fd)
+	Name(uintptr(c), &client)
+	Name(uintptr(fd), &local)
+	if peer != client || local != own {
+		t.Errorf("of %v to %v; it is %v to %v", peer, local, client, own)
+	}
+	if flags, _ := unix.FcntlInt(uintptr(fd), unix.F_GETFL, 0); flags&unix.O_NONBLOCK == 0 {
+		t.Error("it blocks")
+	}
+	if flags, _ := unix.FcntlInt(uintptr(fd), unix.F_GETFD, 0); flags&unix.FD_CLOEXEC == 0 {
+		t.Error("programs that are begun get it")
 	}
 }
 
