@@ -202,16 +202,16 @@ func wildUpdate(r *rand.Rand, serial uint32) *rawUpdate {
 		if r.IntN(2) == 0 {
 			datum = wildData[r.IntN(11)]
 		}
-		n := 1 + r.IntN(3)
+		n := uint32(1 + r.IntN(3))
 		if strings.HasPrefix(datum, "SOA") {
-			n = int(serial) - 2 + r.IntN(5)
+			n = serial - 2 + uint32(r.IntN(5))
 			switch r.IntN(20) {
 			case 0:
 				n = 0
 			case 1:
-				n = int(serial - 1000)
+				n = serial - 1000
 			case 2:
-				n = int(serial + 1000)
+				n = serial + 1000
 			}
 		}
 		if strings.Contains(datum, "%d") {

@@ -12,6 +12,9 @@ import (
 
 // TestSocketsWithoutAddress listens in a sandbox that does not tell what sockets are bound to.
 func TestSocketsWithoutAddress(t *testing.T) {
+	if runtime.GOARCH == "386" || runtime.GOARCH == "s390x" {
+		t.Skip("here sockets have one call for all, which cannot be refused")
+	}
 	runtime.LockOSThread() // which ends with the test
 	if err := sockcalltest.RefuseCalls(unix.EPERM, false, unix.SYS_GETSOCKNAME); err != nil {
 		t.Skipf("no filters of system calls: %v", err)

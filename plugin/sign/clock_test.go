@@ -1,8 +1,10 @@
 package sign
 
 import (
+	"math"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -21,6 +23,9 @@ func TestClockIsSet(t *testing.T) {
 			}
 			right := time.Now()
 			wrong := right.Add(-step)
+			if strconv.IntSize == 32 && wrong.Unix() > math.MaxInt32 { // which no file has there
+				continue
+			}
 			s.refresh(t.Context(), wrong)
 			before := signedNow(t, s)
 			if found {
