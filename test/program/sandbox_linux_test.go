@@ -6,7 +6,10 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/coredns/coredns/plugin/pkg/loopback"
 	"github.com/coredns/coredns/plugin/pkg/sockcall/sockcalltest"
+	"github.com/coredns/coredns/plugin/test"
+	"github.com/coredns/coredns/test/clients"
 
 	"github.com/miekg/dns"
 	"golang.org/x/sys/unix"
@@ -25,7 +28,12 @@ func init() {
 func TestSandbox(t *testing.T) {
 	up, asked := upstream(t)
 	t.Setenv(inSandbox, "yes")
-	s := serve(t, strings.ReplaceAll(`.:PORT {
+	certificate, err := test.WritePEMFiles(t)
+	if err != nil {
+		t.Fatal(err)
+	}
+	quic := loopback.Addr()
+	s := serve(t, strings.NewReplacer("UPSTREAM", up, "QUIC", "quic://.:"+quic[strings.LastIndex(quic, ":")+1:], "FILES", certificate).Replace(`.:PORT {
 		bind 127.0.0.1
 		hosts {
 			192.0.2.2 www.example.org
@@ -44,7 +52,12 @@ func TestSandbox(t *testing.T) {
 		forward . UPSTREAM {
 			force_tcp
 		}
-	}`, "UPSTREAM", up))
+	}
+	QUIC {
+		bind 127.0.0.1
+		tls FILES/cert.pem FILES/key.pem
+		whoami
+	}`))
 	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", s.process.Process.Pid))
 	if err != nil || !strings.Contains(string(status), "Seccomp:\t2") {
 		t.Skipf("no filters of system calls: %v", err)
@@ -55,6 +68,11 @@ func TestSandbox(t *testing.T) {
 				t.Errorf("%s over %s: got %v", name, network, r)
 			}
 		}
+	}
+	m := new(dns.Msg).SetQuestion("www.example.", dns.TypeA)
+	m.Id = 0
+	if r, err := clients.DialQUIC(t, quic).Ask(m); err != nil || r.Rcode != dns.RcodeSuccess {
+		t.Errorf("over QUIC: got %v, %v", r, err)
 	}
 	if asked.Load() < 5 {
 		t.Errorf("the upstream was asked %d times", asked.Load())

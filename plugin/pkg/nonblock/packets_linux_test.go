@@ -1,7 +1,9 @@
 package nonblock
 
 import (
+	"errors"
 	"net"
+	"os"
 	"testing"
 	"time"
 
@@ -20,6 +22,19 @@ func handOn(t testing.TB, c *net.UDPConn) {
 	}
 	unix.SetNonblock(int(f.Fd()), false)
 	f.Close()
+}
+
+// batchReader is what QUIC's library looks for.
+type batchReader interface {
+	ReadBatch(ms []ipv4.Message, flags int) (int, error)
+}
+
+func messages(n int) []ipv4.Message {
+	ms := make([]ipv4.Message, n)
+	for i := range ms {
+		ms[i].Buffers, ms[i].OOB = [][]byte{make([]byte, 512)}, make([]byte, 128)
+	}
+	return ms
 }
 
 func socket4(t testing.TB) *net.UDPConn {
@@ -41,13 +56,8 @@ func TestPacketsThatWereHandedOn(t *testing.T) {
 			_, _, err := p.ReadFrom(make([]byte, 512))
 			return 1, err
 		},
-		"batch": func(p net.PacketConn) (int, error) {
-			ms := make([]ipv4.Message, 8)
-			for i := range ms {
-				ms[i].Buffers = [][]byte{make([]byte, 512)}
-			}
-			return ipv4.NewPacketConn(p).ReadBatch(ms, 0)
-		},
+		"raw":   func(p net.PacketConn) (int, error) { return ipv4.NewPacketConn(p).ReadBatch(messages(1), 0) },
+		"batch": func(p net.PacketConn) (int, error) { return p.(batchReader).ReadBatch(messages(8), 0) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			c := socket4(t)
@@ -77,11 +87,87 @@ func TestPacketsThatWereHandedOn(t *testing.T) {
 	}
 }
 
+// A batch is of what there is also if the socket is made to block at any moment.
+func TestBatchWhileHandedOn(t *testing.T) {
+	c := socket4(t)
+	p, end := Packets(c).(batchReader), make(chan struct{})
+	handed := make(chan struct{})
+	go func() {
+		defer close(handed)
+		for {
+			select {
+			case <-end:
+				return
+			default:
+				handOn(t, c)
+			}
+		}
+	}()
+	stuck := time.AfterFunc(10*time.Second, func() {
+		t.Error("the reader waits in the system")
+		for range 1000 {
+			c.WriteTo([]byte("wake"), c.LocalAddr())
+		}
+	})
+	for range 2000 {
+		c.WriteTo([]byte("query"), c.LocalAddr())
+		if n, err := p.ReadBatch(messages(8), 0); n != 1 || err != nil {
+			t.Errorf("%d datagrams, %v", n, err)
+			break
+		}
+	}
+	stuck.Stop()
+	close(end)
+	<-handed
+}
+
+// With each datagram is told who sent it, and what else was asked for.
+func TestBatchTells(t *testing.T) {
+	c := socket4(t)
+	if err := ipv4.NewPacketConn(c).SetControlMessage(ipv4.FlagDst, true); err != nil {
+		t.Fatal(err)
+	}
+	p := Packets(c).(batchReader)
+	for _, texts := range [][]string{{"query"}, {"first", "the second", ""}} {
+		for _, text := range texts {
+			c.WriteTo([]byte(text), c.LocalAddr())
+		}
+		ms := messages(4)
+		n, err := p.ReadBatch(ms, 0)
+		if err != nil || n != len(texts) {
+			t.Fatalf("%d datagrams, %v", n, err)
+		}
+		for i, text := range texts {
+			if got := string(ms[i].Buffers[0][:ms[i].N]); got != text {
+				t.Errorf("got %q for %q", got, text)
+			}
+			var told ipv4.ControlMessage
+			if err := told.Parse(ms[i].OOB[:ms[i].NN]); err != nil || !told.Dst.IsLoopback() {
+				t.Errorf("sent to %v, %v", told.Dst, err)
+			}
+			if ms[i].Addr.String() != c.LocalAddr().String() {
+				t.Errorf("sent by %v", ms[i].Addr)
+			}
+		}
+	}
+	c.SetReadDeadline(time.Now())
+	if n, err := p.ReadBatch(messages(2), 0); n != 0 || !errors.Is(err, os.ErrDeadlineExceeded) {
+		t.Errorf("%d datagrams of none, %v", n, err)
+	}
+	c.Close()
+	if n, err := p.ReadBatch(messages(2), 0); n != 0 || !errors.Is(err, net.ErrClosed) {
+		t.Errorf("%d datagrams of a socket that is closed, %v", n, err)
+	}
+}
+
 func BenchmarkBatchOfPackets(b *testing.B) {
 	for name, wrap := range map[string]func(net.PacketConn) net.PacketConn{"kept": Packets, "plain": func(p net.PacketConn) net.PacketConn { return p }} {
 		b.Run(name, func(b *testing.B) {
 			c := socket4(b)
-			p := ipv4.NewPacketConn(wrap(c))
+			var p batchReader = ipv4.NewPacketConn(c)
+			if ours, ok := wrap(c).(batchReader); ok {
+				p = ours
+			}
 			ms := []ipv4.Message{{Buffers: [][]byte{make([]byte, 512)}, OOB: make([]byte, 128)}}
 			b.ReportAllocs()
 			for b.Loop() {

@@ -14,8 +14,8 @@ import (
 // has begun, or for good if it cannot begin. Who then reads more than there is waits in the system, which neither a
 // deadline nor the end of the socket ends. A batch waits until it is full.
 
-// Packets is p as one that does not block when it is read, if it is a UDP socket: by ReadFrom, or by SyscallConn. Other
-// reads are as they were.
+// Packets is p as one that does not block when it is read, if it is a UDP socket: by ReadFrom, by SyscallConn, and on
+// Linux by ReadBatch. Other reads are as they were.
 func Packets(p net.PacketConn) net.PacketConn {
 	c, ok := p.(*net.UDPConn)
 	if !ok {
@@ -25,16 +25,16 @@ func Packets(p net.PacketConn) net.PacketConn {
 	if err != nil {
 		return p
 	}
-	return &packets{c, rawPackets{raw}, Keeper(c)}
+	return &packets{c, Keeper(c), batches{raw: raw}}
 }
 
 type packets struct {
 	*net.UDPConn
-	raw  rawPackets
 	keep func()
+	batches
 }
 
-func (p *packets) SyscallConn() (syscall.RawConn, error) { return p.raw, nil }
+func (p *packets) SyscallConn() (syscall.RawConn, error) { return rawPackets{p.raw}, nil }
 
 func (p *packets) ReadFrom(b []byte) (int, net.Addr, error) {
 	p.keep()
