@@ -115,11 +115,33 @@ func Listen(s *service.Service, p, read net.PacketConn, codes Codes) (*Transport
 	t.arrivals, t.conns = map[*arrival]struct{}{}, map[*Conn]struct{}{}
 	t.Seat.Sit(s)
 	t.admission = conn.NewAdmission(&t.Seat)
-	if err := t.listen(); err != nil {
+	err := t.listen()
+	if err != nil && !errors.Is(err, net.ErrClosed) {
+		log.Warningf("Packets of QUIC at %s are read one by one: %v", p.LocalAddr(), err)
+		t.read = bare(read)
+		err = t.listen()
+	}
+	if err != nil {
 		p.Close()
 		return nil, err
 	}
 	return t, nil
+}
+
+// bare is p as one that has no options to set but the lengths of its queues: the library takes no socket whose system
+// refuses some of them.
+func bare(p net.PacketConn) net.PacketConn {
+	type queues interface {
+		SetReadBuffer(int) error
+		SetWriteBuffer(int) error
+	}
+	if q, ok := p.(queues); ok {
+		return struct {
+			net.PacketConn
+			queues
+		}{p, q}
+	}
+	return struct{ net.PacketConn }{p}
 }
 
 // listen makes the library listen. After an error all is as before. mu is held, or nobody else has t.

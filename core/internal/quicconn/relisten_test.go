@@ -116,3 +116,27 @@ func TestListensLater(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// optionless is a socket that lets nobody set its options.
+type optionless struct{ *net.UDPConn }
+
+func (optionless) SyscallConn() (syscall.RawConn, error) { return nil, syscall.ENOPROTOOPT }
+
+// Where the system refuses options that the library wants, packets are read one by one.
+func TestListensWithoutOptions(t *testing.T) {
+	out := logtest.Capture(t)
+	s, e := serviceFor(t), newEcho()
+	p := coretest.ListenUDP(t)
+	q, err := Listen(s, p, optionless{p}, codes)
+	if err != nil {
+		t.Fatal(err)
+	}
+	end := coretest.Serving(t, q, func() error { return q.Serve(s, e.serve) })
+	if got := said(t, dial(t, addrOf(q)), "hello")(); got != answer(s, "hello") {
+		t.Errorf("got %s", got)
+	}
+	out.Await(t, "[WARNING] Packets of QUIC at "+addrOf(q)+" are read one by one: protocol not available")
+	if err := end(); err != nil {
+		t.Error(err)
+	}
+}
