@@ -75,7 +75,7 @@ func setup(c *caddy.Controller) error {
 func setArgs(c *config, l *corefile.Line) (err error) {
 	args := l.Args
 	if len(args) > 0 {
-		if ttl, err := strconv.Atoi(args[0]); err == nil {
+		if ttl, err := strconv.ParseInt(args[0], 10, 64); err == nil { // long enough where an int is not
 			if err := checkTTL(ttl); err != nil {
 				return err
 			}
@@ -84,7 +84,7 @@ func setArgs(c *config, l *corefile.Line) (err error) {
 		}
 	}
 	for _, a := range args {
-		if _, err := strconv.Atoi(a); err == nil {
+		if _, err := strconv.ParseInt(a, 10, 64); err == nil {
 			c.bareTTL = a
 		}
 	}
@@ -92,7 +92,7 @@ func setArgs(c *config, l *corefile.Line) (err error) {
 	return err
 }
 
-func checkTTL(ttl int) error {
+func checkTTL(ttl int64) error {
 	if ttl <= 0 {
 		return fmt.Errorf("cache TTL can not be zero or negative: %d", ttl)
 	}
@@ -113,7 +113,7 @@ func classRow(name, what string, of func(*config) *class) corefile.Option[config
 			if err != nil {
 				return err
 			}
-			if err := checkTTL(ttl); err != nil {
+			if err := checkTTL(int64(ttl)); err != nil {
 				return err
 			}
 			cl.max = uint32(ttl)

@@ -52,6 +52,7 @@ func TestSetup(t *testing.T) {
 		{"cache {\nmemory 64K\n}", "memory must be at least 1M: 64K", nil},
 		{"cache 30 example.org a..b", `invalid zone "a..b"`, nil},
 		{"cache 0", "cache TTL can not be zero or negative: 0", nil},
+		{"cache 4294967295", "cache TTL exceeds the DNS TTL range: 4294967295", nil},
 		{"cache -1 example.org", "cache TTL can not be zero or negative: -1", nil},
 		{"cache {\nsuccess\n}", "Wrong argument count or unexpected line ending after 'success'", nil},
 		{"cache {\nsuccess x\n}", "strconv.Atoi", nil},
