@@ -11,6 +11,7 @@ import (
 	"github.com/coredns/coredns/plugin/pkg/parse"
 	"github.com/coredns/coredns/plugin/pkg/resolver/rrset"
 	"github.com/coredns/coredns/plugin/pkg/resolver/store"
+	"github.com/coredns/coredns/plugin/pkg/zonefile"
 
 	"github.com/miekg/dns"
 )
@@ -59,7 +60,7 @@ func readHints(file string) (*store.Delegation, error) {
 	defer f.Close()
 	d := &store.Delegation{Zone: rrset.Root, Fixed: true}
 	at, addrs := map[string]int{}, map[string][]netip.Addr{}
-	z := dns.NewZoneParser(f, ".", file)
+	z := dns.NewZoneParser(zonefile.Unmarked(f), ".", file)
 	for rr, ok := z.Next(); ok; rr, ok = z.Next() {
 		owner, err := rrset.Name(rr.Header().Name)
 		if err != nil {

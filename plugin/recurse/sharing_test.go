@@ -64,6 +64,17 @@ func TestSharing(t *testing.T) {
 	}
 }
 
+// A byte order mark before hints is no part of their first name.
+func TestMarkedHints(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "root.hints")
+	if err := os.WriteFile(file, []byte("\uFEFF. 60 IN NS a.example.org.\r\na.example.org. 60 IN A 192.0.2.1\r\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if d, err := readHints(file); err != nil || len(d.Hosts) != 1 || len(d.Hosts[0].Addrs) != 1 {
+		t.Errorf("got %+v, %v", d, err)
+	}
+}
+
 // Hints that were changed in place make a stanza another one, though its text is as it was.
 func TestChangedHints(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "root.hints")

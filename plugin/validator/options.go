@@ -15,6 +15,7 @@ import (
 	"github.com/coredns/coredns/plugin/pkg/resolver/clock"
 	"github.com/coredns/coredns/plugin/pkg/resolver/rrset"
 	"github.com/coredns/coredns/plugin/pkg/resolver/validate"
+	"github.com/coredns/coredns/plugin/pkg/zonefile"
 
 	"github.com/miekg/dns"
 )
@@ -130,7 +131,7 @@ func setAnchor(s *settings, l *corefile.Line) error {
 		return err
 	}
 	defer f.Close()
-	n, p := 0, dns.NewZoneParser(f, ".", path)
+	n, p := 0, dns.NewZoneParser(zonefile.Unmarked(f), ".", path)
 	p.SetDefaultTTL(3600)
 	for rr, ok := p.Next(); ok; rr, ok = p.Next() {
 		if err := s.anchor(rr); err != nil {

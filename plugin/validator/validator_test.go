@@ -53,6 +53,19 @@ func TestBuiltin(t *testing.T) {
 	}
 }
 
+// A byte order mark before anchors is no part of the first zone's name.
+func TestMarkedAnchors(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "anchors")
+	text := "\uFEFF. IN DS 20326 8 2 E06D44B80B8F1D39A95C0B0D7C65D08458E880409BBC683457104237C7F8EC8D\r\n"
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	s, err := parseText("validator {\nanchor file " + path + "\n}")
+	if err != nil || len(s.anchors) != 1 || s.anchors[rrset.Root] == nil {
+		t.Errorf("got %v, %v", s.anchors, err)
+	}
+}
+
 func TestBadOptions(t *testing.T) {
 	dir := t.TempDir()
 	empty := filepath.Join(dir, "empty")

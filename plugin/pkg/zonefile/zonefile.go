@@ -85,6 +85,7 @@ func New(r io.Reader, name string, origin []byte) *Parser {
 func (p *Parser) push(r io.Reader, name string, origin []byte, close func() error) {
 	s := &source{name: name, origin: append([]byte(nil), origin...), close: close}
 	s.reset(r)
+	skipMark(s.r)
 	p.files = append(p.files, s)
 }
 

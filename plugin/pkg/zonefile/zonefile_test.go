@@ -188,6 +188,26 @@ func TestInclude(t *testing.T) {
 	}
 }
 
+// A byte order mark before the text of a file is no part of its first name, nor are the ends of lines of Windows part of
+// what stands before them.
+func TestByteOrderMark(t *testing.T) {
+	dir := t.TempDir()
+	if err := os.WriteFile(filepath.Join(dir, "inner"), []byte("\uFEFFx A 192.0.2.1\r\n"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	for text, want := range map[string]string{
+		"\uFEFF@ 5 A 192.0.2.1\r\n":                     "example.org. 5 IN A 192.0.2.1",
+		"\uFEFF$TTL 5\r\n$INCLUDE inner\r\nt TXT y\r\n": `x.example.org. 5 IN A 192.0.2.1|t.example.org. 5 IN TXT "y"`,
+		"\uFEFF":                      "",
+		"\uFEFF\uFEFFa 5 A 192.0.2.1": `\239\187\191a.example.org. 5 IN A 192.0.2.1`,
+	} {
+		got, err := readAll(t, text, filepath.Join(dir, "db"))
+		if s := strings.Join(got, "|"); err != nil || s != want {
+			t.Errorf("%q: %s, %v; want %s", text, s, err, want)
+		}
+	}
+}
+
 // Behind an included file, owner and TTL are what they were before it, as github.com/miekg/dns has it, and BIND as to
 // the owner.
 func TestBehindInclude(t *testing.T) {
