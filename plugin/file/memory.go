@@ -1,8 +1,6 @@
 package file
 
 import (
-	"math"
-
 	"github.com/coredns/coredns/plugin/pkg/memory"
 	"github.com/coredns/coredns/plugin/pkg/zone/fetch"
 )
@@ -11,10 +9,5 @@ import (
 // the process may use.
 func TransferLimits() fetch.Limits { return fetch.LimitsFor(available()) }
 
-// available is the octets of memory that the process may use: as it was told, or else all that the machine has.
-func available() int64 {
-	if n := memory.Limit(); n < math.MaxInt64 {
-		return n
-	}
-	return installed()
-}
+// available is the octets of memory that the process may use: as it was told, and no more than the machine has.
+func available() int64 { return min(memory.Limit(), installed()) }

@@ -19,8 +19,16 @@ import (
 )
 
 // Limit is the bytes of memory that the process may use: the least of what Go was told and what the control groups
-// of the process allow; math.MaxInt64 if neither says.
-func Limit() int64 { return min(debug.SetMemoryLimit(-1), groupLimit()) }
+// of the process allow; math.MaxInt64 if neither says. With addresses of 32 bits it is addressable at most.
+func Limit() int64 { return min(debug.SetMemoryLimit(-1), groupLimit(), addressable(strconv.IntSize)) }
+
+// addressable is how much can be used by addresses of so many bits: some systems keep half of them for themselves.
+func addressable(bits int) int64 {
+	if bits == 32 {
+		return 2 << 30
+	}
+	return math.MaxInt64
+}
 
 // The queries that wait at one time, for an upstream or in a plugin that may wait: one for each PerWaiter bytes,
 // within these bounds.

@@ -5,6 +5,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime/debug"
+	"strconv"
 	"testing"
 )
 
@@ -90,6 +91,18 @@ func TestStreams(t *testing.T) {
 	}{{1 << 20, 16}, {170 << 20, 2720}, {math.MaxInt64, math.MaxInt32}} {
 		if got := Streams(tc.memory); got != tc.want {
 			t.Errorf("%+v: got %d", tc, got)
+		}
+	}
+}
+
+// With addresses of 32 bits there is a limit that nobody tells.
+func TestAddressable(t *testing.T) {
+	for bits, want := range map[int]int64{32: 2 << 30, 64: math.MaxInt64} {
+		if got := addressable(bits); got != want {
+			t.Errorf("%d bits: got %d", bits, got)
+		}
+		if got := Limit(); bits == strconv.IntSize && got > want {
+			t.Errorf("the limit is %d", got)
 		}
 	}
 }
