@@ -33,7 +33,7 @@ func TestSandbox(t *testing.T) {
 		t.Fatal(err)
 	}
 	quic := loopback.Addr()
-	s := serve(t, strings.NewReplacer("UPSTREAM", up, "QUIC", "quic://.:"+quic[strings.LastIndex(quic, ":")+1:], "FILES", certificate).Replace(`.:PORT {
+	s := serve(t, strings.NewReplacer("UPSTREAM", up, "forward . QUIC", "forward . quic://"+quic, "QUIC", "quic://.:"+quic[strings.LastIndex(quic, ":")+1:], "FILES", certificate).Replace(`.:PORT {
 		bind 127.0.0.1
 		hosts {
 			192.0.2.2 www.example.org
@@ -51,6 +51,12 @@ func TestSandbox(t *testing.T) {
 		bind 127.0.0.1
 		forward . UPSTREAM {
 			force_tcp
+		}
+	}
+	example.edu:PORT {
+		bind 127.0.0.1
+		forward . QUIC {
+			tls FILES/ca.pem
 		}
 	}
 	QUIC {
@@ -73,6 +79,9 @@ func TestSandbox(t *testing.T) {
 	m.Id = 0
 	if r, err := clients.DialQUIC(t, quic).Ask(m); err != nil || r.Rcode != dns.RcodeSuccess {
 		t.Errorf("over QUIC: got %v, %v", r, err)
+	}
+	if r := s.ask("udp", "www.example.edu.", dns.TypeA); r.Rcode != dns.RcodeSuccess || len(r.Extra) == 0 {
+		t.Errorf("an upstream of QUIC: got %v", r)
 	}
 	if asked.Load() < 5 {
 		t.Errorf("the upstream was asked %d times", asked.Load())

@@ -7,6 +7,8 @@ import (
 	"net"
 	"net/netip"
 
+	"github.com/coredns/coredns/plugin/pkg/nonblock"
+
 	"github.com/quic-go/quic-go"
 )
 
@@ -74,7 +76,7 @@ func (q *quicPool) socket(to netip.AddrPort) (*quic.Transport, error) {
 	if err != nil {
 		return nil, err
 	}
-	q.transport = &quic.Transport{Conn: conn}
+	q.transport = &quic.Transport{Conn: nonblock.Packets(conn)} // does without calls that a sandbox refuses
 	if q.sessions == nil {
 		q.sessions, q.tokens = tls.NewLRUClientSessionCache(1), quic.NewLRUTokenStore(1, 4)
 	}

@@ -9,10 +9,10 @@ import (
 	"sync"
 	"sync/atomic"
 	"syscall"
-	"unsafe"
 
 	"github.com/coredns/coredns/plugin/pkg/eventloop"
 	"github.com/coredns/coredns/plugin/pkg/mmsg"
+	"github.com/coredns/coredns/plugin/pkg/sockcall"
 
 	"golang.org/x/sys/unix"
 )
@@ -331,9 +331,7 @@ func zoneID(zone string) uint32 {
 // ownAddr is the address of a socket. That of package unix asks the system for more than that.
 func ownAddr(fd int) (net.Addr, error) {
 	var name unix.RawSockaddrInet6
-	size := uint32(unix.SizeofSockaddrInet6)
-	_, _, errno := unix.RawSyscall(unix.SYS_GETSOCKNAME, uintptr(fd), uintptr(unsafe.Pointer(&name)), uintptr(unsafe.Pointer(&size)))
-	if errno != 0 {
+	if errno := sockcall.Name(uintptr(fd), &name); errno != 0 {
 		return nil, os.NewSyscallError("getsockname", errno)
 	}
 	return net.UDPAddrFromAddrPort(mmsg.AddrPort(&name)), nil
