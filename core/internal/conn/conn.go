@@ -49,6 +49,9 @@ type Conn struct {
 	// Look is until when it is read on at its end, though the server stops: for what may just come, or is needed for
 	// what the client is owed. It is zero before that.
 	Look time.Time
+	// Untold says that the protocol has no way to tell a client that the server stops. It is set before the
+	// first query is read.
+	Untold bool
 
 	listener *Listener
 	protocol Protocol
@@ -153,6 +156,7 @@ func (c *Conn) Occupy() { c.inflight.Add() }
 func (c *Conn) Vacate() {
 	c.last.Store(service.Now())
 	c.inflight.Done()
+	c.answered()
 }
 
 // Busy reports whether a query of the connection is in flight.

@@ -75,6 +75,7 @@ func (p *protocol) BeforeWait() {
 func (p *protocol) Serve() {
 	first := p.peer.Limit == 0
 	if first {
+		p.Untold = true
 		p.peer = wire.PeerOf(p.RemoteAddr(), p.LocalAddr())
 		p.peer.Proto, p.peer.Limit, p.peer.Plain = wire.TCP, wire.MaxMessage, p.TLS == nil
 	}
@@ -83,19 +84,22 @@ func (p *protocol) Serve() {
 	if p.from != nil {
 		p.goOn()
 	}
-	p.readAll(first)
+	more, n := p.readAll(first), -1
 	p.BeforeWait()
-	for n := -1; n != p.queries && !p.midway && p.LastLook(); p.BeforeWait() {
+	for ; more && (n != p.queries || p.Look.IsZero()) && p.LastLook(); p.BeforeWait() {
 		n = p.queries
-		p.readAll(false)
+		more = p.readAll(false)
+	}
+	if more {
+		p.LoseLeast(p.queries - n)
 	}
 	p.r.Reset(nil)
 	readers.Put(p.r)
 	p.r = nil
 }
 
-// readAll is Serve without its ends.
-func (p *protocol) readAll(first bool) {
+// readAll is Serve without its ends. It reports whether more may come: nothing has for long enough.
+func (p *protocol) readAll(first bool) (more bool) {
 	left := p.idleTime()
 	if !first {
 		left = max(p.IdleLeft(left), time.Millisecond) // at its end something may just have come
@@ -103,16 +107,17 @@ func (p *protocol) readAll(first bool) {
 	for p.mayAsk() {
 		packet, err := p.next(left)
 		if err == errIdle {
-			return
+			return false
 		}
 		if err != nil {
 			p.ended(err)
-			return
+			return errors.Is(err, os.ErrDeadlineExceeded) && !p.midway
 		}
 		p.queries++
 		p.answer(packet)
 		left = p.Service().Idle
 	}
+	return false
 }
 
 // idleTime is how long the client may wait with its next query.
