@@ -125,14 +125,9 @@ func serveStream(c *quicconn.Conn, stream *quic.Stream, read func()) {
 		}
 		return
 	}
-	// It is not forgotten while it waits, should the server stop. One that comes too late for that is told so at once:
-	// nothing of it was done, the client may ask elsewhere.
-	if !c.Begin() {
-		read()
-		stream.CancelWrite(streamNone)
-		return
+	if c.Begin() { // it is not forgotten while it waits, should the server stop
+		defer c.Vacate()
 	}
-	defer c.Vacate()
 	workers := s.Proto.(*Settings).Workers
 	workers <- struct{}{}
 	read()

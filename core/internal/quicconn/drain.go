@@ -15,8 +15,13 @@ const (
 	// arrivalTime is how long a client that has begun to connect has, when the server stops, to finish that and to
 	// ask. It may be far away, or slow; its query, which comes right behind the handshake, is answered by nobody else.
 	arrivalTime = time.Second
-	// lastTime is how long those are listened to that keep asking while the server stops. Later queries are refused.
+	// lastTime is how long those are listened to that keep asking while the server stops. What they ask later is not
+	// waited for.
 	lastTime = time.Second
+	// busyTime is when, at the end of that, a shorter pause of a client is enough.
+	busyTime = 500 * time.Millisecond
+	// flushTime is that pause. It is also how long replies are given to leave.
+	flushTime = 5 * time.Millisecond
 	// arrivalPause is how often is looked whether a client has arrived.
 	arrivalPause = time.Millisecond
 )
@@ -169,10 +174,16 @@ func (t *Transport) Drain(ctx context.Context) error {
 		c.CloseWithError(t.codes.None, "")
 	}
 	t.mu.Unlock()
-	err := ctx.Err()
-	if err == nil {
+	gone := make(chan struct{})
+	go func() {
 		t.done.Wait()
+		close(gone)
+	}()
+	select {
+	case <-gone:
+	case <-ctx.Done():
 	}
+	err := ctx.Err()
 	library, _ := t.listening()
 	library.Close()
 	t.packets.Close()
@@ -181,8 +192,8 @@ func (t *Transport) Drain(ctx context.Context) error {
 
 // drain closes c when its queries are answered, and nothing more comes; until last, as a query may come at any time, or
 // has come only in part: of HTTP/3 the client is told that all that it has begun is answered (RFC 9114 §5.2). A
-// client that never pauses would be served for ever: from last on only what it has asked before is still answered, and
-// waited for until the client has taken it.
+// client that never pauses would be served for ever: from last on only what it has asked before is still waited for,
+// and that the client has taken it. What it asks meanwhile is answered if that is done sooner.
 func (c *Conn) drain(ctx context.Context, last time.Time) {
 	defer c.CloseWithError(c.transport.codes.None, "")
 	late := time.After(time.Until(last))
@@ -197,9 +208,12 @@ func (c *Conn) drain(ctx context.Context, last time.Time) {
 		case <-ctx.Done():
 			return
 		}
-		before, _ := c.IdleSince()
+		quiet, before := service.DrainTime, c.last.Load()
+		if time.Until(last) < busyTime {
+			quiet = flushTime
+		}
 		// Closing throws away what has not been sent.
-		if !pause(ctx, service.DrainTime) {
+		if !pause(ctx, quiet) {
 			return
 		}
 		since, idle := c.IdleSince()

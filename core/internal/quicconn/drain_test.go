@@ -165,3 +165,36 @@ func TestStopForgetsWhoIsTooSlow(t *testing.T) {
 		t.Error("it was served")
 	}
 }
+
+// A client that pauses, but never for long, is left in one of its pauses, not when it is refused at last.
+func TestStopFindsShortPauses(t *testing.T) {
+	for stoodStill := true; stoodStill; {
+		s, e := serviceFor(t), newEcho()
+		q, end := serve(t, s, e)
+		c := dial(t, addrOf(q))
+		stopped := make(chan time.Duration, 1)
+		said(t, c, "hello")()
+		begin := time.Now()
+		go func() {
+			if err := end(); err != nil {
+				t.Error(err)
+			}
+			stopped <- time.Since(begin)
+		}()
+		stoodStill = false
+		for before := begin; ; before = time.Now() {
+			stream, err := c.OpenStream()
+			if err != nil {
+				break
+			}
+			io.WriteString(stream, "hello")
+			stream.Close()
+			io.ReadAll(stream)
+			time.Sleep(2 * flushTime)
+			stoodStill = stoodStill || time.Since(before) > service.DrainTime/2
+		}
+		if took := <-stopped; took > lastTime && !stoodStill {
+			t.Errorf("it took %v", took)
+		}
+	}
+}

@@ -62,7 +62,7 @@ type Conn struct {
 	inflight  service.Inflight
 	open      atomic.Int64           // see Open
 	asked     atomic.Bool            // it has had a query
-	ending    atomic.Bool            // it takes no more; see drain
+	ending    atomic.Bool            // it is about to end; see drain
 	failed    atomic.Bool            // see Fails
 	last      atomic.Int64           // when it had one; see conn.Evictable
 	unsent    atomic.Int64           // octets of replies that wait for the client
@@ -328,9 +328,9 @@ func (c *Conn) Occupy() {
 	c.inflight.Add()
 }
 
-// Begin is Occupy for a query that can be refused. It reports false if the connection takes no more, as it is about to
-// end.
-func (c *Conn) Begin() bool {
+// Begin is Occupy for a query whose client cannot be told that the server stops, and asks on. It reports false for what
+// it asks when the connection is about to end: that is served, but not waited for, and there is nothing to Vacate.
+func (c *Conn) Begin() (waited bool) {
 	if c.ending.Load() {
 		return false
 	}
