@@ -227,6 +227,21 @@ func (a *Admission) Close() {
 	a.free.Broadcast()
 }
 
+// Each calls f for each connection that has a place.
+func (a *Admission) Each(f func(c any)) {
+	a.mu.Lock()
+	var conns []Evictable
+	for _, c := range a.clients {
+		for _, t := range c.all {
+			conns = append(conns, t.conn)
+		}
+	}
+	a.mu.Unlock()
+	for _, c := range conns {
+		f(c)
+	}
+}
+
 // EvictIdle ends the connections that have had no query for so long: the reply to the last one is on its way then. One
 // that has a method Owed is not ended while that is true.
 func (a *Admission) EvictIdle(d time.Duration) {

@@ -18,6 +18,7 @@ import (
 type admissionListener struct {
 	net.Listener
 	admission *conn.Admission
+	coming    *atomic.Int32 // see Transport
 }
 
 // Accept is a connection that was let in. Those that are refused are closed; it waits on.
@@ -27,12 +28,14 @@ func (l *admissionListener) Accept() (net.Conn, error) {
 		if err != nil {
 			return nil, err
 		}
-		c := &admittedConn{Conn: nc}
+		c := &admittedConn{Conn: nc, coming: l.coming}
 		c.last.Store(service.Now())
+		c.coming.Add(1)
 		if t := l.admission.Enter(conn.Peer(nc), c, conn.Forever); t != nil {
 			c.slot = t
 			return c, nil
 		}
+		c.come()
 		nc.Close()
 	}
 }
@@ -45,13 +48,16 @@ type admittedConn struct {
 	last     atomic.Int64 // when it had a query; see conn.Evictable
 	unread   unread
 	frames   atomic.Pointer[frames] // nil before the handshake is over
+	coming   *atomic.Int32          // of its Transport, until it has come
+	came     atomic.Bool
+	shaking  atomic.Int64 // how far its TLS handshake is; see handshake.go
 }
 
 // IdleSince implements conn.Evictable.
 func (c *admittedConn) IdleSince() (int64, bool) { return c.last.Load(), !c.inflight.Busy() }
 
-// Owed has EvictIdle wait for a client that takes its replies.
-func (c *admittedConn) Owed() bool { return c.unread.owed() }
+// Owed has EvictIdle wait for a client that takes its replies, or is in its handshake.
+func (c *admittedConn) Owed() bool { return c.unread.owed() || c.shakes() }
 
 // Begin counts a query of the connection, until End.
 func (c *admittedConn) Begin(*service.Service) { c.inflight.Add() }
@@ -77,6 +83,7 @@ func (c *admittedConn) Write(b []byte) (int, error) {
 
 // Close gives the place back, too. It may be called more than once.
 func (c *admittedConn) Close() error {
+	c.come()
 	c.unread.end()
 	c.slot.Leave()
 	return c.Conn.Close()

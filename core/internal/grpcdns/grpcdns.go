@@ -15,6 +15,7 @@ import (
 	"math"
 	"net"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/miekg/dns"
@@ -55,6 +56,7 @@ type Transport struct {
 	admission *conn.Admission
 	mostCalls int // of the process
 	server    *grpc.Server
+	coming    atomic.Int32 // loops that accept, and connections that the library has not seen yet
 
 	mu       sync.Mutex
 	listener net.Listener
@@ -150,7 +152,9 @@ func (t *Transport) ListenOn(l net.Listener) {
 
 // Serve serves calls that come on connections of l, which ListenOn was told.
 func (t *Transport) Serve(l net.Listener) error {
-	err := t.server.Serve(&admissionListener{reuseport.Patient(l), t.admission})
+	t.coming.Add(1)
+	defer t.coming.Add(-1)
+	err := t.server.Serve(&admissionListener{reuseport.Patient(l), t.admission, &t.coming})
 	if errors.Is(err, net.ErrClosed) {
 		return nil // another server listens there
 	}
@@ -166,14 +170,19 @@ func (t *Transport) Query(ctx context.Context, in *pb.DnsPacket) (*pb.DnsPacket,
 
 // Stop implements service.Transport.
 func (t *Transport) Stop(ctx context.Context) error {
+	t.mu.Lock()
+	l := t.listener
+	t.mu.Unlock()
 	// Another process may listen at the address: what the kernel would still give us is better given to it.
 	if t.Now().Leaving.Load() {
-		t.mu.Lock()
-		l := t.listener
-		t.mu.Unlock()
 		conn.Quiesce(l)
 	}
+	if l != nil {
+		l.Close()
+	}
+	t.awaitComing()
 	t.admission.Close()
+	t.tell()
 	ended := make(chan struct{})
 	go func() { t.server.GracefulStop(); close(ended) }()
 	// Clients are told to close their connections; those that do not are closed when they are idle. The library

@@ -5,8 +5,6 @@ import (
 	"sync"
 	"time"
 
-	"google.golang.org/grpc/credentials"
-
 	"github.com/coredns/coredns/core/internal/service"
 )
 
@@ -78,22 +76,6 @@ func (f *frames) leave() {
 	defer f.mu.Unlock()
 	f.leaves = true
 	f.tell()
-}
-
-// framing has the library write to a connection by way of its frames.
-type framing struct {
-	credentials.TransportCredentials
-}
-
-// ServerHandshake implements credentials.TransportCredentials.
-func (f framing) ServerHandshake(raw net.Conn) (net.Conn, credentials.AuthInfo, error) {
-	nc, info, err := f.TransportCredentials.ServerHandshake(raw)
-	if c, ok := raw.(*admittedConn); ok && err == nil {
-		above := &frames{Conn: nc}
-		c.frames.Store(above)
-		nc = above
-	}
-	return nc, info, err
 }
 
 // Evict implements conn.Evictable. A client that was told asks on another connection from then on. For the moment until

@@ -1,0 +1,83 @@
+package grpcdns
+
+import (
+	"net"
+	"time"
+
+	"google.golang.org/grpc/credentials"
+
+	"github.com/coredns/coredns/core/internal/service"
+)
+
+// handshakeTime is how long a client that has begun a TLS handshake has for it when the server stops. It may be far
+// away, or slow.
+const handshakeTime = time.Second
+
+// How far a TLS handshake is, beside when the client began it.
+const (
+	shaken  = 0  // over, or not asked for yet
+	awaited = -1 // nothing has come of it
+)
+
+// shakes reports whether the client is in its handshake, and is waited for.
+func (c *admittedConn) shakes() bool {
+	at := c.shaking.Load()
+	return at > 0 && service.Now()-at < int64(handshakeTime)
+}
+
+// Read notes when a handshake begins.
+func (c *admittedConn) Read(b []byte) (int, error) {
+	n, err := c.Conn.Read(b)
+	if n > 0 && c.shaking.Load() == awaited {
+		c.shaking.Store(service.Now())
+	}
+	return n, err
+}
+
+// come notes that the library has seen the connection.
+func (c *admittedConn) come() {
+	if !c.came.Swap(true) {
+		c.coming.Add(-1)
+	}
+}
+
+// framing has the library write to a connection by way of its frames.
+type framing struct {
+	credentials.TransportCredentials
+}
+
+// ServerHandshake implements credentials.TransportCredentials.
+func (f framing) ServerHandshake(raw net.Conn) (net.Conn, credentials.AuthInfo, error) {
+	c, ok := raw.(*admittedConn)
+	if !ok {
+		return f.TransportCredentials.ServerHandshake(raw)
+	}
+	c.shaking.Store(awaited)
+	c.come()
+	nc, info, err := f.TransportCredentials.ServerHandshake(raw)
+	c.last.Store(service.Now()) // its first call is on its way
+	c.shaking.Store(shaken)
+	if err != nil {
+		return nc, info, err
+	}
+	above := &frames{Conn: nc}
+	c.frames.Store(above)
+	return above, info, nil
+}
+
+// awaitComing waits until nothing is accepted any more and the library has seen all that was: whatever it sees when it
+// stops it closes.
+func (t *Transport) awaitComing() {
+	for end := time.Now().Add(service.DrainTime); t.coming.Load() > 0 && time.Now().Before(end); {
+		time.Sleep(time.Millisecond)
+	}
+}
+
+// tell tells the clients to go that there are. The library does not before all handshakes are over.
+func (t *Transport) tell() {
+	t.admission.Each(func(c any) {
+		if f := c.(*admittedConn).frames.Load(); f != nil {
+			go f.leave()
+		}
+	})
+}

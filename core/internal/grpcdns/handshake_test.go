@@ -1,0 +1,79 @@
+package grpcdns
+
+import (
+	"crypto/tls"
+	"errors"
+	"io"
+	"net"
+	"os"
+	"testing"
+	"time"
+
+	"golang.org/x/net/http2"
+
+	"github.com/coredns/coredns/core/internal/coretest"
+	"github.com/coredns/coredns/core/internal/service"
+	"github.com/coredns/coredns/test/clients"
+)
+
+// pausing is a connection whose second write and those after it wait for a word.
+type pausing struct {
+	net.Conn
+	writes int
+	paused chan struct{} // closed when the second one waits
+	goOn   chan struct{}
+}
+
+func (p *pausing) Write(b []byte) (int, error) {
+	if p.writes++; p.writes == 2 {
+		close(p.paused)
+		<-p.goOn
+	}
+	return p.Conn.Write(b)
+}
+
+// begin begins HTTP/2 on c, and makes a call.
+func begin(t *testing.T, c net.Conn) *coretest.H2 {
+	p := coretest.NewH2(t, c)
+	io.WriteString(c, http2.ClientPreface)
+	p.Framer.WriteSettings()
+	p.Framer.WriteSettingsAck()
+	call(t, p, 1, "www.")
+	return p
+}
+
+// A client in the middle of its TLS handshake is served when the server stops; one that has said nothing is not waited
+// for. Others are told meanwhile that they are to go.
+func TestStopWithinHandshake(t *testing.T) {
+	s := serve(t, serviceFor(t, coretest.Echo, tlsConfig(t), nil))
+	silent := coretest.Dial(t, s.addr)
+	other := begin(t, coretest.DialH2(t, s.addr).Conn)
+	replied(other, 1)
+	slow := &pausing{Conn: coretest.Dial(t, s.addr), paused: make(chan struct{}), goOn: make(chan struct{})}
+	offer := clients.Trusting.Clone()
+	offer.NextProtos = []string{"h2"}
+	c := tls.Client(slow, offer)
+	answered := make(chan struct{})
+	go func() {
+		defer close(answered)
+		p := begin(t, c)
+		for f := p.Until(); ; f = p.Until() {
+			if m, ok := f.(*http2.MetaHeadersFrame); ok && m.StreamEnded() {
+				return
+			}
+		}
+	}()
+	<-slow.paused
+	ended := coretest.Stopping(t, s.end)
+	if _, err := silent.Read(make([]byte, 1)); err == nil || errors.Is(err, os.ErrDeadlineExceeded) {
+		t.Errorf("the silent client is not sent away: %v", err)
+	}
+	told := false
+	for !told {
+		_, told = other.Until().(*http2.GoAwayFrame)
+	}
+	time.Sleep(4 * service.DrainTime) // is longer than others are waited for
+	close(slow.goOn)
+	<-answered
+	ended()
+}
