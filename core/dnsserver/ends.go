@@ -7,6 +7,7 @@ import (
 	"reflect"
 	"runtime"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/coredns/caddy"
@@ -28,9 +29,13 @@ func (d *dnsContext) OnEnd(end func() error) { d.ends.add(end) }
 // at one time, and OnShutdown waits for it.
 func OnEnding(c *caddy.Controller, begin func()) { c.Context().(*dnsContext).ends.addBegin(begin) }
 
+// givenUp says that the process is to end.
+var givenUp atomic.Bool
+
 // GiveUp has configurations begin to end that are on their way to take the place of others: the process is to end, and
 // what their plugins wait for, such as an API that does not answer, may take long.
 func GiveUp() {
+	givenUp.Store(true)
 	var all []*dnsContext
 	restarting.Lock()
 	for _, r := range restarting.all {

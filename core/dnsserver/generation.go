@@ -32,7 +32,9 @@ type generation struct {
 
 	announced sync.Once // that all servers listen
 
-	giver <-chan struct{} // closed when the process has ended that has handed over its sockets; nil if there was none
+	// The end of the process that has handed over its sockets, nil if there was none: for who waits for a socket, and
+	// for who can wait longer.
+	giver, gone <-chan struct{}
 
 	replacing chan struct{} // holds what a restart that is under way has put there
 
@@ -110,7 +112,7 @@ func (g *generation) begin() error {
 		if caddy.IsUpgrade() {
 			g.closeUnclaimed()
 			g.openEarly()
-			g.giver = untilAnotherParent()
+			g.giver, g.gone = untilAnotherParent(letGoTime), untilAnotherParent(goneTime)
 		}
 		return nil
 	}

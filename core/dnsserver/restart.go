@@ -72,6 +72,7 @@ func (g *generation) restart() error {
 	if before != nil {
 		before.awaitEnd()
 	}
+	g.awaitGone()
 	// Its servers may have begun to listen just now. What they do not have yet cannot be taken over.
 	select {
 	case <-g.settled:

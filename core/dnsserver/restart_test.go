@@ -143,3 +143,29 @@ func TestSlowReload(t *testing.T) {
 		t.Fatal(err)
 	}
 }
+
+// A reload right behind an upgrade waits until the process before has ended: what that has still, such as a network
+// interface or a locked file, the next configuration could not have.
+func TestReloadBehindUpgrade(t *testing.T) {
+	probed(t)
+	last := lastGeneration()
+	old := started(t, ".:0 {\nprobe old\n}")
+	gone := make(chan struct{})
+	last().gone = gone
+	starting := make(chan struct{}, 1)
+	probing.setup = func(*caddy.Controller) { starting <- struct{}{} }
+	done := make(chan error, 1)
+	go func() {
+		_, err := old.Restart(inputOf(".:0 {\nprobe new\n}"))
+		done <- err
+	}()
+	select {
+	case <-starting:
+		t.Error("it is not waited for")
+	case <-time.After(50 * time.Millisecond):
+	}
+	close(gone)
+	if err := <-done; err != nil {
+		t.Error(err)
+	}
+}

@@ -71,17 +71,32 @@ func (g *generation) awaitGiver() {
 }
 
 // untilAnotherParent returns a channel that is closed when the process that has begun this one has ended: as one that
-// hands over its sockets does, as soon as it has answered what it has read. It is looked for no longer than somebody
-// waits.
-func untilAnotherParent() <-chan struct{} {
+// hands over its sockets does, as soon as it has answered what it has read; or after so long.
+func untilAnotherParent(most time.Duration) <-chan struct{} {
 	gone, parent := make(chan struct{}), os.Getppid()
 	go func() {
-		for end := time.Now().Add(letGoTime); os.Getppid() == parent && time.Now().Before(end); {
+		for end := time.Now().Add(most); os.Getppid() == parent && time.Now().Before(end); {
 			time.Sleep(letGoPause)
 		}
 		close(gone)
 	}()
 	return gone
+}
+
+// goneTime is how long a process that has handed over its sockets is waited for at most: longer than it has for its
+// queries.
+const goneTime = 6 * time.Second
+
+// awaitGone waits until the process that has handed over its sockets to g has ended: what it has until then, such as
+// files and network interfaces, plugins of the next configuration want. Those of g have found a way without.
+func (g *generation) awaitGone() {
+	for g.gone != nil && !givenUp.Load() {
+		select {
+		case <-g.gone:
+			return
+		case <-time.After(letGoPause):
+		}
+	}
 }
 
 const letGoPause = 5 * time.Millisecond
