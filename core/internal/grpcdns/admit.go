@@ -50,17 +50,22 @@ type admittedConn struct {
 	frames   atomic.Pointer[frames] // nil before the handshake is over
 	coming   *atomic.Int32          // of its Transport, until it has come
 	came     atomic.Bool
-	shaking  atomic.Int64 // how far its TLS handshake is; see handshake.go
+	began    atomic.Int64 // when its client began to connect; see handshake.go
 }
 
 // IdleSince implements conn.Evictable.
 func (c *admittedConn) IdleSince() (int64, bool) { return c.last.Load(), !c.inflight.Busy() }
 
-// Owed has EvictIdle wait for a client that takes its replies, or is in its handshake.
-func (c *admittedConn) Owed() bool { return c.unread.owed() || c.shakes() }
+// Owed has EvictIdle wait for a client that takes its replies, or only connects.
+func (c *admittedConn) Owed() bool { return c.unread.owed() || c.arrives() }
 
 // Begin counts a query of the connection, until End.
-func (c *admittedConn) Begin(*service.Service) { c.inflight.Add() }
+func (c *admittedConn) Begin(*service.Service) {
+	c.inflight.Add()
+	if c.began.Load() != called {
+		c.began.Store(called)
+	}
+}
 
 // End ends what Begin began; the connection may be idle from now on.
 func (c *admittedConn) End(*service.Service) {

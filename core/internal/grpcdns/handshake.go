@@ -9,27 +9,27 @@ import (
 	"github.com/coredns/coredns/core/internal/service"
 )
 
-// handshakeTime is how long a client that has begun a TLS handshake has for it when the server stops. It may be far
-// away, or slow.
-const handshakeTime = time.Second
+// arrivalTime is how long a client that has begun to connect has until its first call when the server stops. It may be
+// far away, or slow: a TLS handshake and settings are exchanged before that.
+const arrivalTime = time.Second
 
-// How far a TLS handshake is, beside when the client began it.
+// When a client began to connect, beside the time.
 const (
-	shaken  = 0  // over, or not asked for yet
-	awaited = -1 // nothing has come of it
+	called  = 0  // it has made a call since
+	awaited = -1 // it has said nothing so far
 )
 
-// shakes reports whether the client is in its handshake, and is waited for.
-func (c *admittedConn) shakes() bool {
-	at := c.shaking.Load()
-	return at > 0 && service.Now()-at < int64(handshakeTime)
+// arrives reports whether the client connects, and is waited for.
+func (c *admittedConn) arrives() bool {
+	at := c.began.Load()
+	return at > 0 && service.Now()-at < int64(arrivalTime)
 }
 
-// Read notes when a handshake begins.
+// Read notes when the client begins.
 func (c *admittedConn) Read(b []byte) (int, error) {
 	n, err := c.Conn.Read(b)
-	if n > 0 && c.shaking.Load() == awaited {
-		c.shaking.Store(service.Now())
+	if n > 0 && c.began.Load() == awaited {
+		c.began.Store(service.Now())
 	}
 	return n, err
 }
@@ -52,11 +52,9 @@ func (f framing) ServerHandshake(raw net.Conn) (net.Conn, credentials.AuthInfo, 
 	if !ok {
 		return f.TransportCredentials.ServerHandshake(raw)
 	}
-	c.shaking.Store(awaited)
+	c.began.Store(awaited)
 	c.come()
 	nc, info, err := f.TransportCredentials.ServerHandshake(raw)
-	c.last.Store(service.Now()) // its first call is on its way
-	c.shaking.Store(shaken)
 	if err != nil {
 		return nc, info, err
 	}

@@ -42,8 +42,17 @@ func begin(t *testing.T, c net.Conn) *coretest.H2 {
 	return p
 }
 
-// A client in the middle of its TLS handshake is served when the server stops; one that has said nothing is not waited
-// for. Others are told meanwhile that they are to go.
+// answer reads until a call is answered, of a client that may have been told to go.
+func answer(p *coretest.H2) {
+	for f := p.Until(); ; f = p.Until() {
+		if m, ok := f.(*http2.MetaHeadersFrame); ok && m.StreamEnded() {
+			return
+		}
+	}
+}
+
+// A client that is in the middle of its TLS handshake when the server stops is served, and so is one that waits for the
+// server's settings before it calls; one that has said nothing is not waited for. Others are told meanwhile that they are to go.
 func TestStopWithinHandshake(t *testing.T) {
 	s := serve(t, serviceFor(t, coretest.Echo, tlsConfig(t), nil))
 	silent := coretest.Dial(t, s.addr)
@@ -56,14 +65,15 @@ func TestStopWithinHandshake(t *testing.T) {
 	answered := make(chan struct{})
 	go func() {
 		defer close(answered)
-		p := begin(t, c)
-		for f := p.Until(); ; f = p.Until() {
-			if m, ok := f.(*http2.MetaHeadersFrame); ok && m.StreamEnded() {
-				return
-			}
-		}
+		answer(begin(t, c))
 	}()
 	<-slow.paused
+	far := coretest.NewH2(t, coretest.DialH2(t, s.addr).Conn)
+	io.WriteString(far.Conn, http2.ClientPreface)
+	far.Framer.WriteSettings()
+	if _, settings := far.Read().(*http2.SettingsFrame); !settings {
+		t.Error("no settings")
+	}
 	ended := coretest.Stopping(t, s.end)
 	if _, err := silent.Read(make([]byte, 1)); err == nil || errors.Is(err, os.ErrDeadlineExceeded) {
 		t.Errorf("the silent client is not sent away: %v", err)
@@ -73,6 +83,8 @@ func TestStopWithinHandshake(t *testing.T) {
 		_, told = other.Until().(*http2.GoAwayFrame)
 	}
 	time.Sleep(4 * service.DrainTime) // is longer than others are waited for
+	call(t, far, 1, "www.")
+	answer(far)
 	close(slow.goOn)
 	<-answered
 	ended()
