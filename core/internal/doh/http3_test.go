@@ -257,3 +257,33 @@ func TestHeaderSpace(t *testing.T) {
 		}
 	}
 }
+
+// A client that is far away learns that it is to go before its connection is closed: what it has asked meanwhile it asks
+// somebody else.
+func TestHTTP3StopsFarFromItsClient(t *testing.T) {
+	s, _ := serve3(t, serviceFor(t, coretest.Echo))
+	l := coretest.NewLink(t, s.addr, coretest.FarAway, 0)
+	c := clients.DialHTTP3(t, l.Addr(), http.MethodGet)
+	if _, err := c.Ask(coretest.Query("www.")); err != nil {
+		t.Fatal(err)
+	}
+	stopped := make(chan error, 1)
+	go func() { stopped <- s.end() }()
+	time.Sleep(service.DrainTime / 2)
+	failed := make(chan error, 1)
+	go func() {
+		_, err := c.Ask(coretest.Query("last."))
+		failed <- err // the next connection does, too: nobody listens
+	}()
+	eventually.Holds(t, "it connects anew", func() bool {
+		select {
+		case err := <-failed:
+			t.Fatal(err)
+		default:
+		}
+		return c.Dials() == 2
+	})
+	if err := <-stopped; err != nil {
+		t.Error(err)
+	}
+}

@@ -208,7 +208,7 @@ func (c *Conn) drain(ctx context.Context, last time.Time) {
 		case <-ctx.Done():
 			return
 		}
-		quiet, before := service.DrainTime, c.last.Load()
+		quiet, before := c.quietTime(), c.last.Load()
 		if time.Until(last) < busyTime {
 			quiet = flushTime
 		}
@@ -221,6 +221,16 @@ func (c *Conn) drain(ctx context.Context, last time.Time) {
 			return
 		}
 	}
+}
+
+// quietTime is how long nothing has to come from a client until it has nothing more to ask. One that was told to go
+// learns of that half a round trip later, and what it has asked until then is another half on its way. What is not
+// taken any more it asks elsewhere, if it learns of that before the connection is closed.
+func (c *Conn) quietTime() time.Duration {
+	if c.tell.Load() == nil {
+		return service.DrainTime
+	}
+	return max(service.DrainTime, c.ConnectionStats().SmoothedRTT*5/4)
 }
 
 // leaveTime is how long a connection that gives way is kept for queries that came before its client was told.
