@@ -51,13 +51,14 @@ type admittedConn struct {
 	coming   *atomic.Int32          // of its Transport, until it has come
 	came     atomic.Bool
 	began    atomic.Int64 // when its client began to connect; see handshake.go
+	told     atomic.Int64 // when it was told that the server stops
 }
 
 // IdleSince implements conn.Evictable.
 func (c *admittedConn) IdleSince() (int64, bool) { return c.last.Load(), !c.inflight.Busy() }
 
-// Owed has EvictIdle wait for a client that takes its replies, or only connects.
-func (c *admittedConn) Owed() bool { return c.unread.owed() || c.arrives() }
+// Owed has EvictIdle wait for a client that takes its replies, only connects, or does not know that it is to go.
+func (c *admittedConn) Owed() bool { return c.unread.owed() || c.arrives() || c.learns() }
 
 // Begin counts a query of the connection, until End.
 func (c *admittedConn) Begin(*service.Service) {

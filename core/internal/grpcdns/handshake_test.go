@@ -89,3 +89,18 @@ func TestStopWithinHandshake(t *testing.T) {
 	<-answered
 	ended()
 }
+
+// A client that is far away may call until it learns that it is to go. That is answered.
+func TestStopFarFromItsClient(t *testing.T) {
+	usual := learnTime
+	learnTime = time.Hour
+	t.Cleanup(func() { learnTime = usual })
+	s := serve(t, serviceFor(t, coretest.Echo, nil, nil))
+	p := begin(t, coretest.Dial(t, s.addr))
+	replied(p, 1)
+	ended := coretest.Stopping(t, s.end)
+	call(t, p, 3, "last.")
+	answer(p)
+	p.Conn.Close()
+	ended()
+}
