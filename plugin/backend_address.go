@@ -4,9 +4,11 @@ import (
 	"context"
 	"net"
 	"slices"
+	"strings"
 
 	"github.com/coredns/coredns/plugin/etcd/msg"
 	"github.com/coredns/coredns/plugin/pkg/dnsutil"
+	"github.com/coredns/coredns/plugin/pkg/wire"
 	"github.com/coredns/coredns/request"
 
 	"github.com/miekg/dns"
@@ -14,6 +16,10 @@ import (
 
 // maxAliases is how many aliases before it an alias may have.
 const maxAliases = 10
+
+// maxRecords is more than any message has room for: a record takes two octets each for its name, type, class and
+// length, four for its TTL, and two of data at least.
+const maxRecords = wire.MaxMessage / 14
 
 // A returns the A records of the name of state. Services that are aliases are followed (RFC 1034 §3.6.2): within zone
 // in the backend, else by Lookup; and by Lookup, too, where the backend does not have the name, for somebody else may.
@@ -89,12 +95,21 @@ func (l *lookup) run(state request.Request, previous []dns.RR) (records []dns.RR
 	if err != nil {
 		return nil, err
 	}
-	var seen tally[string]
+	var seen, met tally[string]
 	for i := range services {
+		if len(records) > maxRecords {
+			break
+		}
 		s := &services[i]
 		switch what, ip := s.HostType(); {
 		case what == dns.TypeCNAME:
-			records = append(records, l.follow(state, s, previous, records)...)
+			found := l.follow(state, s, previous, &met)
+			for _, rr := range found {
+				if alias, ok := rr.(*dns.CNAME); ok {
+					met.first(strings.ToLower(alias.Target))
+				}
+			}
+			records = append(records, found...)
 		case what != l.typ:
 		case what == dns.TypeA && seen.first(string(ip)):
 			records = append(records, s.NewA(state.QName(), ip))
@@ -120,14 +135,14 @@ func (l *lookup) services(state request.Request) ([]msg.Service, error) {
 	return services, err
 }
 
-// follow returns the alias that s is, and what its target has; nothing if the target is one that was met already,
-// or cannot be resolved.
-func (l *lookup) follow(state request.Request, s *msg.Service, previous, siblings []dns.RR) []dns.RR {
+// follow returns the alias that s is, and what its target has; nothing if the target is one that was met already, in
+// met or on the way here, or cannot be resolved.
+func (l *lookup) follow(state request.Request, s *msg.Service, previous []dns.RR, met *tally[string]) []dns.RR {
 	alias := s.NewCNAME(state.QName(), s.Host)
 	switch {
 	case s.Host == "", dns.IsSubDomain(state.QName(), alias.Target): // it would come back to the name
 		return nil
-	case len(previous) > maxAliases, dnsutil.DuplicateCNAME(alias, previous), dnsutil.DuplicateCNAME(alias, siblings):
+	case len(previous) > maxAliases, dnsutil.DuplicateCNAME(alias, previous), !met.first(strings.ToLower(alias.Target)):
 		return nil
 	case len(previous) > 0 && !l.effort.follows():
 		return nil

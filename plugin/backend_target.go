@@ -31,6 +31,7 @@ func SRV(ctx context.Context, b ServiceBackend, zone string, state request.Reque
 		sums.add(services[i].Priority, weightOf(&services[i]))
 	}
 	var seen tally[target]
+	octets := 0
 	t := targets{ctx: ctx, backend: b, zone: zone, opt: opt, state: state}
 	for i := range services {
 		s := services[i]
@@ -48,7 +49,8 @@ func SRV(ctx context.Context, b ServiceBackend, zone string, state request.Reque
 				continue
 			}
 			records = append(records, rr)
-			t.addName(rr.Target)
+			octets += srvOctets + nameLen(rr.Target)
+			t.want(rr.Target, nil, nil)
 		case dns.TypeA, dns.TypeAAAA:
 			s.Host = msg.Domain(s.Key)
 			rr := s.NewSRV(state.QName(), weight)
@@ -57,19 +59,33 @@ func SRV(ctx context.Context, b ServiceBackend, zone string, state request.Reque
 			}
 			if seen.first(target{rr.Target, rr.Port}) {
 				records = append(records, rr)
+				octets += srvOctets + nameLen(rr.Target)
 			}
-			t.addAddress(&s, rr.Target, ip)
+			t.want(rr.Target, &services[i], ip)
 		}
 	}
-	return records, t.extra, nil
+	return records, t.gather(wire.MaxMessage - octets), nil
 }
 
 // isName reports whether text is a fully qualified name that messages can have.
-func isName(text string) bool {
+func isName(text string) bool { return nameLen(text) > 0 }
+
+// nameLen is the octets of a fully qualified name, 0 of a text that is none that messages can have.
+func nameLen(text string) int {
 	var buf [wire.MaxName + 1]byte
-	_, err := wire.AppendName(buf[:0], text)
-	return err == nil && dns.IsFqdn(text)
+	name, err := wire.AppendName(buf[:0], text)
+	if err != nil || !dns.IsFqdn(text) {
+		return 0
+	}
+	return len(name)
 }
+
+// Octets that records take in a message at least, with names that are as short as they can be.
+const (
+	ownerOctets = 12                  // without data
+	srvOctets   = ownerOctets + 6     // without the target, which is written in full (RFC 2782)
+	mxOctets    = ownerOctets + 2 + 1 // whose target may be the root
+)
 
 // maxWeight is more than a record's weight can be (RFC 2782). A hundred times it is an int, and so are sums.
 const maxWeight = 1 << 20
@@ -110,7 +126,7 @@ func MX(ctx context.Context, b ServiceBackend, zone string, state request.Reques
 				continue
 			}
 			records = append(records, rr)
-			t.addName(rr.Mx)
+			t.want(rr.Mx, nil, nil)
 		case dns.TypeA, dns.TypeAAAA:
 			s.Host = msg.Domain(s.Key)
 			rr := s.NewMX(state.QName())
@@ -120,10 +136,10 @@ func MX(ctx context.Context, b ServiceBackend, zone string, state request.Reques
 			if seen.first(target{rr.Mx, rr.Preference}) {
 				records = append(records, rr)
 			}
-			t.addAddress(&s, rr.Mx, ip)
+			t.want(rr.Mx, &services[i], ip)
 		}
 	}
-	return records, t.extra, nil
+	return records, t.gather(wire.MaxMessage - len(records)*mxOctets), nil
 }
 
 // targets gathers the addresses of the targets of an answer, for its additional section.
@@ -134,6 +150,7 @@ type targets struct {
 	opt     Options
 	state   request.Request
 
+	wanted []wanted
 	extra  []dns.RR
 	names  tally[string]
 	addrs  tally[targetAddr]
@@ -141,6 +158,35 @@ type targets struct {
 }
 
 type targetAddr struct{ name, ip string }
+
+// wanted is a target whose addresses are to be gathered.
+type wanted struct {
+	name    string
+	service *msg.Service // that has the address, nil if the target is to be looked up
+	ip      net.IP
+}
+
+func (t *targets) want(name string, service *msg.Service, ip net.IP) {
+	t.wanted = append(t.wanted, wanted{name, service, ip})
+}
+
+// gather returns the addresses of what is wanted, as long as they may fit into room octets: no target is looked up
+// whose addresses no message has room for.
+func (t *targets) gather(room int) []dns.RR {
+	for _, w := range t.wanted {
+		if room <= 0 {
+			break
+		}
+		before := len(t.extra)
+		if w.service != nil {
+			t.addAddress(w.service, w.name, w.ip)
+		} else {
+			t.addName(w.name)
+		}
+		room -= (len(t.extra) - before) * (ownerOctets + 2)
+	}
+	return t.extra
+}
 
 // addAddress adds the address record of a target whose service has an address of its own.
 func (t *targets) addAddress(s *msg.Service, owner string, ip net.IP) {

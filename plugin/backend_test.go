@@ -1,10 +1,12 @@
 package plugin_test
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"math"
+	"net"
 	"slices"
 	"strings"
 	"testing"
@@ -12,6 +14,7 @@ import (
 	"github.com/coredns/coredns/plugin"
 	"github.com/coredns/coredns/plugin/etcd/msg"
 	"github.com/coredns/coredns/plugin/pkg/dnstest"
+	"github.com/coredns/coredns/plugin/pkg/wire"
 	"github.com/coredns/coredns/plugin/test"
 	"github.com/coredns/coredns/request"
 
@@ -425,4 +428,78 @@ func TestSOAAndBackendError(t *testing.T) {
 		t.Errorf("got reply %v", rec.Msg)
 	}
 	same(t, "authority", rec.Msg.Ns, soa)
+}
+
+// many is a backend in which names lead to very many others.
+func many(n int) *backend {
+	b := &backend{services: map[string][]msg.Service{}, outside: map[string]*dns.Msg{}}
+	for i := range n {
+		host := fmt.Sprintf("n%d.example.org", i)
+		b.services["same.example.org."] = append(b.services["same.example.org."], msg.Service{Host: "Loop.example.org", TTL: 5})
+		b.services["loop.example.org."] = append(b.services["loop.example.org."], msg.Service{Host: "loop.example.org", TTL: 5})
+		b.services["all.example.org."] = append(b.services["all.example.org."], msg.Service{Host: host, Port: 80 + i, Mail: true, TTL: 5})
+		b.services[host+"."] = []msg.Service{{Host: fmt.Sprintf("10.1.%d.%d", i/250, i%250), TTL: 5}}
+	}
+	return b
+}
+
+// A target that has nothing is looked up once, however many aliases lead to it.
+func TestManyAliasesToOneTarget(t *testing.T) {
+	b := many(300)
+	if got, _, err := plugin.A(t.Context(), b, zone, ask("same.example.org.", dns.TypeA), nil, plugin.Options{}); err != nil || len(got) > 0 || len(b.asked) != 2 {
+		t.Errorf("%d names were looked up, %q, %v", len(b.asked), show(got), err)
+	}
+}
+
+// Names are not looked up for records that no message has room for, and clients miss none of them.
+func TestNoRoomForTargets(t *testing.T) {
+	for _, n := range []int{100, 1500, 1700, 2000, 5000} {
+		b := many(n)
+		for _, typ := range []uint16{dns.TypeA, dns.TypeSRV, dns.TypeMX} {
+			b.asked = nil
+			state := ask("all.example.org.", typ)
+			m := new(dns.Msg).SetReply(state.Req)
+			switch typ {
+			case dns.TypeA:
+				m.Answer, _, _ = plugin.A(t.Context(), b, zone, state, nil, plugin.Options{})
+			case dns.TypeSRV:
+				m.Answer, m.Extra, _ = plugin.SRV(t.Context(), b, zone, state, plugin.Options{})
+			case dns.TypeMX:
+				m.Answer, m.Extra, _ = plugin.MX(t.Context(), b, zone, state, plugin.Options{})
+			}
+			asked, all := len(b.asked), m.Copy()
+			all.Answer, all.Extra = nil, nil
+			for _, s := range b.services["all.example.org."] {
+				s.Priority, s.Weight = 0, 0
+				owner := s.Host + "."
+				a := (&msg.Service{TTL: 5}).NewA(owner, net.ParseIP(b.services[owner][0].Host).To4())
+				switch typ {
+				case dns.TypeA:
+					all.Answer = append(all.Answer, s.NewCNAME("all.example.org.", owner), a)
+				case dns.TypeSRV:
+					all.Answer, all.Extra = append(all.Answer, s.NewSRV("all.example.org.", uint16(max(1, 100*100/(100*n))))), append(all.Extra, a)
+				case dns.TypeMX:
+					all.Answer, all.Extra = append(all.Answer, s.NewMX("all.example.org.")), append(all.Extra, a)
+				}
+			}
+			for _, limit := range []int{512, 1232, wire.MaxMessage} {
+				if got, want := packed(t, m, limit), packed(t, all, limit); !bytes.Equal(got, want) {
+					t.Errorf("%d names, %s, limit %d: %d octets, want %d", n, dns.TypeToString[typ], limit, len(got), len(want))
+				}
+			}
+			if asked > 5000 || n == 2000 && typ == dns.TypeSRV && asked > 1 {
+				t.Errorf("%d names, %s: %d were looked up", n, dns.TypeToString[typ], asked)
+			}
+		}
+	}
+}
+
+// packed is what a client gets of m.
+func packed(t *testing.T, m *dns.Msg, limit int) []byte {
+	t.Helper()
+	var w wire.Reply
+	if err := w.SetMsg(m); err != nil {
+		t.Fatal(err)
+	}
+	return w.End(wire.EndMsg(m, limit))
 }
