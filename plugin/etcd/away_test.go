@@ -17,6 +17,7 @@ import (
 	"github.com/miekg/dns"
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/testutil"
+	"go.etcd.io/etcd/api/v3/mvccpb"
 	etcdcv3 "go.etcd.io/etcd/client/v3"
 )
 
@@ -176,7 +177,7 @@ func TestGivesWay(t *testing.T) {
 	e, gone := &Etcd{Client: client}, make(chan error, 1)
 	go func() {
 		ctx := context.WithValue(context.Background(), eventloop.PlaceKey{}, eventloop.AtWork)
-		_, err := e.ask(ctx, "/skydns/a", true)
+		err := e.ask(ctx, "/skydns/a", allBelow, func([]*mvccpb.KeyValue, int) {})
 		gone <- err
 	}()
 	eventually.Holds(t, "one that gives way", func() bool { return eventloop.MakeRoom(eventloop.AtWork) })

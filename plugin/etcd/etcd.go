@@ -15,6 +15,7 @@ package etcd
 import (
 	"context"
 	"errors"
+	"maps"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -186,7 +187,7 @@ func (r *revision) get() int64 {
 	return r.n
 }
 
-// warnings lets each text through once a minute.
+// warnings lets each text through once a minute, and so many of them.
 type warnings struct {
 	mu   sync.Mutex
 	last map[string]time.Time
@@ -203,8 +204,14 @@ func (w *warnings) due(text string, now time.Time) bool {
 	if now.Sub(w.last[text]) < warnPause {
 		return false
 	}
-	if w.last == nil || len(w.last) >= maxTexts {
+	if len(w.last) >= maxTexts {
+		maps.DeleteFunc(w.last, func(_ string, last time.Time) bool { return now.Sub(last) >= warnPause })
+	}
+	if w.last == nil {
 		w.last = map[string]time.Time{}
+	}
+	if len(w.last) >= maxTexts { // more would be a flood
+		return false
 	}
 	w.last[text] = now
 	return true

@@ -9,6 +9,7 @@ import (
 	"github.com/coredns/coredns/request"
 
 	"github.com/miekg/dns"
+	"go.etcd.io/etcd/api/v3/mvccpb"
 )
 
 // ServeDNS answers for names in the zones, and passes other queries on.
@@ -22,6 +23,8 @@ func (e *Etcd) ServeDNS(ctx context.Context, w dns.ResponseWriter, r *dns.Msg) (
 		return plugin.NextOrFailure(e.Name(), e.Next, ctx, w, r)
 	}
 	state.Zone = zone
+	ctx, done := withTurn(ctx)
+	defer done()
 	opt := plugin.Options{}
 	a, err := e.answer(ctx, zone, state, opt)
 	switch {
@@ -74,12 +77,12 @@ func (e *Etcd) answer(ctx context.Context, zone string, state request.Request, o
 		a.records, err = plugin.SOA(ctx, e, zone, state, opt)
 	case typ == dns.TypeNS && apex:
 		a.records, a.extra, err = plugin.NS(ctx, e, zone, state, opt)
-	default: // is there anything?
-		_, _, err = plugin.A(ctx, e, zone, state, nil, opt)
+	default:
+		err = e.exists(ctx, state)
 	}
 	if typ := state.QType(); e.IsNameError(err) && (typ == dns.TypeCNAME || typ == dns.TypePTR) {
 		// These are looked for at the name alone. One that only has services below it exists, too (RFC 8020).
-		_, err = e.Records(ctx, state, false)
+		err = e.exists(ctx, state)
 	}
 	return a, err
 }
@@ -89,7 +92,7 @@ func (e *Etcd) answer(ctx context.Context, zone string, state request.Request, o
 func (e *Etcd) seeRevision(ctx context.Context, zone string) {
 	ctx, cancel := context.WithTimeout(ctx, revisionTime)
 	defer cancel()
-	_, _ = e.get(ctx, msg.Path(zone, e.PathPrefix), false)
+	_ = e.get(ctx, msg.Path(zone, e.PathPrefix), itself, func([]*mvccpb.KeyValue, int) {})
 }
 
 // ServeWire passes on queries for other names.

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"math"
 	"net"
+	"slices"
 	"strings"
 	"time"
 
@@ -16,42 +17,86 @@ import (
 
 	"github.com/miekg/dns"
 	"go.etcd.io/etcd/api/v3/mvccpb"
+	etcdcv3 "go.etcd.io/etcd/client/v3"
 )
+
+// extent is which keys are meant beside the one at a path.
+type extent int
+
+const (
+	itself   extent = iota // no others
+	allBelow               // those below it, if there are any instead of it
+	oneBelow               // one of those
+)
+
+// taking takes keys, as there may be several pages of them; of is how many there are in all, about.
+type taking func(kvs []*mvccpb.KeyValue, of int)
 
 // Records implements plugin.ServiceBackend: the services at the name of state, and below it unless exact is set. A label
 // that is "*" or "any" stands for each label. A value that is no service is left out, with a warning.
 func (e *Etcd) Records(ctx context.Context, state request.Request, exact bool) ([]msg.Service, error) {
 	name := state.Name()
 	path, wildcard := msg.PathWithWildcard(name, e.PathPrefix)
-	kvs, err := e.get(ctx, path, !exact || wildcard)
-	if err != nil {
+	which, r := allBelow, e.reader(state.QType())
+	if exact && !wildcard {
+		which = itself
+	}
+	if wildcard {
+		r.pattern = strings.Split(msg.Path(name, e.PathPrefix), "/")
+	}
+	if err := e.get(ctx, path, which, func(kvs []*mvccpb.KeyValue, of int) { r.read(ctx, kvs, of) }); err != nil {
 		return nil, err
 	}
-	var pattern []string
-	if wildcard {
-		pattern = strings.Split(msg.Path(name, e.PathPrefix), "/")
-	}
-	return e.services(ctx, kvs, pattern, state.QType()), nil
+	return r.services, nil
 }
 
-// get is the keys at path, or if recursive is set those below it if there are any.
-func (e *Etcd) get(ctx context.Context, path string, recursive bool) ([]*mvccpb.KeyValue, error) {
-	if e.view != nil {
-		if kvs, ok := e.view.get(path, recursive); ok {
-			if len(kvs) == 0 {
-				return nil, errKeyNotFound
-			}
-			return kvs, nil
+// exists looks whether there is anything at the name of state, or below it. It returns no error if so.
+func (e *Etcd) exists(ctx context.Context, state request.Request) error {
+	path, _ := msg.PathWithWildcard(state.Name(), e.PathPrefix)
+	return e.get(ctx, path, oneBelow, func([]*mvccpb.KeyValue, int) {})
+}
+
+// get reads the keys at path, or if which says so those below it if there are any.
+func (e *Etcd) get(ctx context.Context, path string, which extent, take taking) error {
+	if e.view == nil {
+		return e.ask(ctx, path, which, take)
+	}
+	if n := e.view.count(path); n > narrow && which == allBelow {
+		if err := e.waitTurn(ctx, n); err != nil {
+			return err
 		}
 	}
-	return e.ask(ctx, path, recursive)
+	kvs, ok := e.view.get(path, which)
+	switch {
+	case !ok:
+		return e.ask(ctx, path, which, take)
+	case len(kvs) == 0:
+		return errKeyNotFound
+	}
+	take(kvs, len(kvs))
+	return nil
 }
 
-// services reads services from values. pattern is a key with labels that stand for any, nil for no such.
-func (e *Etcd) services(ctx context.Context, kvs []*mvccpb.KeyValue, pattern []string, qtype uint16) (all []msg.Service) {
-	met := map[msg.Service]bool{}
+// reader reads services from values.
+type reader struct {
+	e        *Etcd
+	qtype    uint16
+	pattern  []string // a key with labels that stand for any, nil for no such
+	services []msg.Service
+	asked    int       // leases
+	until    time.Time // when leases are asked for no more; zero before the first one
+}
+
+func (e *Etcd) reader(qtype uint16) *reader { return &reader{e: e, qtype: qtype} }
+
+// read adds the services of a page of keys, of so many in all.
+func (r *reader) read(ctx context.Context, kvs []*mvccpb.KeyValue, of int) {
+	if r.services == nil && r.pattern == nil {
+		r.services = make([]msg.Service, 0, of)
+	}
+	r.askLeases(ctx, kvs)
 	for _, kv := range kvs {
-		if pattern != nil && !fits(string(kv.Key), pattern) {
+		if r.pattern != nil && !fits(string(kv.Key), r.pattern) {
 			continue
 		}
 		s := msg.Service{}
@@ -60,26 +105,44 @@ func (e *Etcd) services(ctx context.Context, kvs []*mvccpb.KeyValue, pattern []s
 			err = check(&s)
 		}
 		if err != nil {
-			if text := fmt.Sprintf("%s: %v", kv.Key, err); e.warnOnce.due(text, time.Now()) {
+			if text := fmt.Sprintf("%s: %v", kv.Key, err); r.e.warnOnce.due(text, time.Now()) {
 				logger.Warningf("Not a service: %s", text)
 			}
 			continue
 		}
-		s.Key = e.key(string(kv.Key))
-		if met[s] {
+		if s.Host == "" && (r.qtype != dns.TypeTXT || s.Text == "") {
 			continue
 		}
-		met[s] = true
-		if s.Host == "" && (qtype != dns.TypeTXT || s.Text == "") {
-			continue
-		}
-		s.TTL = e.ttl(ctx, kv, &s)
+		s.Key = r.e.key(string(kv.Key))
+		s.TTL = r.e.ttl(kv.Lease, &s)
 		if s.Priority == 0 {
 			s.Priority = defaultPriority
 		}
-		all = append(all, s)
+		r.services = append(r.services, s)
 	}
-	return all
+}
+
+// maxAnswerLeases is of how many leases those who ask for one name have to know: more records than that no message has.
+const maxAnswerLeases = 5000
+
+// askLeases has what is left of the leases of a page of keys known, as far as there is time: all of an answer's leases
+// together have as much as one.
+func (r *reader) askLeases(ctx context.Context, kvs []*mvccpb.KeyValue) {
+	var ids []etcdcv3.LeaseID
+	for _, kv := range kvs {
+		if kv.Lease != 0 && r.asked < maxAnswerLeases && (r.pattern == nil || fits(string(kv.Key), r.pattern)) {
+			ids = append(ids, etcdcv3.LeaseID(kv.Lease))
+			r.asked++
+		}
+	}
+	if len(ids) == 0 {
+		return
+	}
+	if r.until.IsZero() {
+		r.until = time.Now().Add(r.e.leasePatience())
+	}
+	slices.Sort(ids)
+	r.e.leases.ask(ctx, r.e.client(), slices.Compact(ids), r.until)
 }
 
 var (

@@ -40,7 +40,9 @@ func (e *Etcd) Transfer(zone string, serial uint32) (<-chan []dns.RR, error) {
 		if serial != 0 && serial >= at {
 			return
 		}
-		services := e.services(ctx, kvs, nil, dns.TypeTXT)
+		r := e.reader(dns.TypeTXT)
+		r.read(ctx, kvs, len(kvs))
+		services := r.services
 		if servers, addresses, err := plugin.NS(ctx, e.still(kvs), zone, state, plugin.Options{}); err == nil && len(servers) > 0 {
 			out <- append(servers, addresses...)
 		}
@@ -71,7 +73,8 @@ func (e *Etcd) snapshot(ctx context.Context, path string) (kvs []*mvccpb.KeyValu
 	const tries = 3 // the first one learns of the revision
 	for range tries {
 		before := e.lastRev.get()
-		kvs, err = e.get(ctx, path, true)
+		kvs = nil
+		err = e.get(ctx, path, allBelow, func(page []*mvccpb.KeyValue, _ int) { kvs = append(kvs, page...) })
 		if err != nil && !e.IsNameError(err) {
 			return nil, 0, err
 		}

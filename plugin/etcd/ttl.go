@@ -2,8 +2,11 @@ package etcd
 
 import (
 	"context"
+	"maps"
 	"math"
+	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/coredns/coredns/plugin/etcd/msg"
@@ -21,17 +24,28 @@ const (
 // TTL returns the TTL, in seconds, of the records that serv makes: its own, or what is left of the lease of kv, within bounds,
 // whichever is less; without both, 300.
 func (e *Etcd) TTL(kv *mvccpb.KeyValue, serv *msg.Service) uint32 {
-	return e.ttl(context.Background(), kv, serv)
+	if kv.Lease == 0 {
+		return e.ttl(0, serv)
+	}
+	ctx := context.Background()
+	e.leases.ask(ctx, e.client(), []etcdcv3.LeaseID{etcdcv3.LeaseID(kv.Lease)}, time.Now().Add(e.leasePatience()))
+	return e.ttl(kv.Lease, serv)
 }
 
-func (e *Etcd) ttl(ctx context.Context, kv *mvccpb.KeyValue, s *msg.Service) uint32 {
+// leasePatience is how long an answer waits for what is left of its leases.
+func (e *Etcd) leasePatience() time.Duration {
+	if e.view != nil { // which answers without etcd
+		return leaseTime
+	}
+	return requestTime
+}
+
+// ttl is TTL, by what is known of a lease.
+func (e *Etcd) ttl(id int64, s *msg.Service) uint32 {
 	lease := uint32(0)
-	if kv.Lease != 0 {
-		patience := requestTime
-		if e.view != nil { // which answers without etcd
-			patience = leaseTime
-		}
-		lease = e.bounded(e.leases.left(ctx, e.client(), etcdcv3.LeaseID(kv.Lease), patience))
+	if id != 0 {
+		seconds, _ := e.leases.recall(etcdcv3.LeaseID(id), time.Now())
+		lease = e.bounded(seconds)
 	}
 	switch {
 	case lease == 0 && s.TTL == 0:
@@ -70,38 +84,70 @@ type leases struct {
 type leaseEnd struct{ end, asked time.Time }
 
 const (
-	leaseKnown = 10 * time.Second       // how long what is known of a lease is good: it may be kept alive meanwhile
-	leaseTime  = 200 * time.Millisecond // for what is left of a lease, where the rest of the answer is there already
-	maxLeases  = 100000
+	leaseKnown  = 10 * time.Second       // how long what is known of a lease is good: it may be kept alive meanwhile
+	leaseTime   = 200 * time.Millisecond // for what is left of leases, where the rest of the answer is there already
+	leaseAskers = 16                     // that ask for leases of one answer at one time
+	maxLeases   = 100000
 )
 
-// left is the seconds that are left of a lease, 0 if that cannot be known. It waits for etcd as long as patience lasts;
-// without an answer what was known before is good, and nobody waits again for a while.
-func (l *leases) left(ctx context.Context, client *etcdcv3.Client, id etcdcv3.LeaseID, patience time.Duration) int64 {
+// ask asks for leases of which enough is not known. It waits for etcd until a time; if that tells nothing, what was known
+// before is good, and nobody waits again for a while.
+func (l *leases) ask(ctx context.Context, client *etcdcv3.Client, ids []etcdcv3.LeaseID, until time.Time) {
 	now := time.Now()
-	known, ask := l.recall(id, now)
-	if !ask || client == nil {
-		return known
+	ids = slices.DeleteFunc(ids, func(id etcdcv3.LeaseID) bool {
+		_, ask := l.recall(id, now)
+		return !ask
+	})
+	if len(ids) == 0 || client == nil {
+		return
 	}
-	asking, cancel := context.WithTimeout(ctx, patience)
+	asking, cancel := context.WithDeadline(ctx, until)
 	defer cancel()
-	r, err := first(asking, client, func(ctx context.Context) (*etcdcv3.LeaseTimeToLiveResponse, error) { return client.TimeToLive(ctx, id) })
+	var next, told atomic.Int64
+	var askers sync.WaitGroup
+	for range min(leaseAskers, len(ids)) {
+		askers.Go(func() {
+			for asking.Err() == nil {
+				i := int(next.Add(1)) - 1
+				if i >= len(ids) {
+					return
+				}
+				if l.askOne(asking, client, ids[i]) != nil {
+					return
+				}
+				told.Add(1)
+			}
+		})
+	}
+	askers.Wait()
+	if told.Load() == 0 && ctx.Err() == nil {
+		l.mu.Lock()
+		l.quiet = time.Now().Add(leaseKnown)
+		l.mu.Unlock()
+	}
+}
+
+// askOne asks for one lease, and remembers what is left of it.
+func (l *leases) askOne(ctx context.Context, client *etcdcv3.Client, id etcdcv3.LeaseID) error {
+	now := time.Now()
+	r, err := first(ctx, client, func(ctx context.Context) (*etcdcv3.LeaseTimeToLiveResponse, error) { return client.TimeToLive(ctx, id) })
+	if err != nil {
+		return err
+	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	switch {
-	case err != nil:
-		if ctx.Err() == nil {
-			l.quiet = time.Now().Add(leaseKnown)
-		}
-		return known
-	case r.TTL <= 0:
-		return 0
+	if r.TTL <= 0 {
+		delete(l.all, id)
+		return nil
+	}
+	if len(l.all) >= maxLeases {
+		maps.DeleteFunc(l.all, func(_ etcdcv3.LeaseID, known leaseEnd) bool { return now.Sub(known.asked) >= leaseKnown })
 	}
 	if l.all == nil || len(l.all) >= maxLeases {
 		l.all = map[etcdcv3.LeaseID]leaseEnd{}
 	}
 	l.all[id] = leaseEnd{end: now.Add(time.Duration(r.TTL) * time.Second), asked: now}
-	return r.TTL
+	return nil
 }
 
 // recall is the seconds that are left of a lease as far as is known, at least one of a lease that is, and whether to ask.

@@ -38,7 +38,6 @@ type view struct {
 
 const (
 	defaultViewSize = 64 << 20
-	readAtOnce      = 5000 // keys
 	retryPause      = time.Second
 	checkPause      = 30 * time.Second
 )
@@ -144,18 +143,12 @@ func (v *view) report(lost bool, err error) {
 // read makes a new copy, and returns the revision that it is of.
 func (v *view) read(ctx context.Context, client *etcdcv3.Client) (rev int64, err error) {
 	kvs, size := map[string]*mvccpb.KeyValue{}, int64(0)
-	end := etcdcv3.GetPrefixRangeEnd(v.prefix)
-	for from := v.prefix; ; {
-		opts := []etcdcv3.OpOption{etcdcv3.WithRange(end), etcdcv3.WithLimit(readAtOnce)}
-		if rev > 0 {
-			opts = append(opts, etcdcv3.WithRev(rev))
-		}
+	get := func(from string, opts ...etcdcv3.OpOption) (*etcdcv3.GetResponse, error) {
 		page, cancel := context.WithTimeout(ctx, requestTime)
-		r, err := client.Get(page, from, opts...)
-		cancel()
-		if err != nil {
-			return 0, err
-		}
+		defer cancel()
+		return client.Get(page, from, opts...)
+	}
+	err = pages(get, v.prefix, func(r *etcdcv3.GetResponse) error {
 		if rev == 0 {
 			rev = r.Header.GetRevision()
 		}
@@ -164,12 +157,12 @@ func (v *view) read(ctx context.Context, client *etcdcv3.Client) (rev int64, err
 			size += cost(kv)
 		}
 		if size > v.max {
-			return 0, errTooLarge
+			return errTooLarge
 		}
-		if !r.More {
-			break
-		}
-		from = string(r.Kvs[len(r.Kvs)-1].Key) + "\x00"
+		return nil
+	})
+	if err != nil {
+		return 0, err
 	}
 	keys := make([]string, 0, len(kvs))
 	for k := range kvs {
@@ -282,33 +275,53 @@ func (v *view) apply(events []*etcdcv3.Event) bool {
 	return v.size <= v.max
 }
 
-// get is the keys at path, or if recursive is set those below it if there are any. It reports false if there is no copy.
-func (v *view) get(path string, recursive bool) (all []*mvccpb.KeyValue, ok bool) {
-	all, ok = v.own(path, recursive)
+// get is the keys at path, or if which says so those below it if there are any. It reports false if there is no copy.
+func (v *view) get(path string, which extent) (found []*mvccpb.KeyValue, ok bool) {
+	found, ok = v.own(path, which)
 	if old := v.legacy.Load(); !ok && old != nil {
-		return old.own(path, recursive)
+		return old.own(path, which)
 	}
-	return all, ok
+	return found, ok
 }
 
 // own is what get returns of a copy of v's own.
-func (v *view) own(path string, recursive bool) (all []*mvccpb.KeyValue, ok bool) {
+func (v *view) own(path string, which extent) (found []*mvccpb.KeyValue, ok bool) {
 	v.mu.RLock()
 	defer v.mu.RUnlock()
 	if !v.ready || !strings.HasPrefix(strings.TrimSuffix(path, "/")+"/", v.prefix) {
 		return nil, false
 	}
-	if recursive {
-		below := strings.TrimSuffix(path, "/") + "/"
-		for i := sort.SearchStrings(v.keys, below); i < len(v.keys) && strings.HasPrefix(v.keys[i], below); i++ {
-			all = append(all, v.kvs[v.keys[i]])
+	if which != itself {
+		keys := v.below(path)
+		if which == oneBelow {
+			keys = keys[:min(1, len(keys))]
 		}
-		if len(all) > 0 {
-			return all, true
+		for _, key := range keys {
+			found = append(found, v.kvs[key])
+		}
+		if len(found) > 0 {
+			return found, true
 		}
 	}
 	if kv := v.kvs[path]; kv != nil {
-		all = append(all, kv)
+		found = append(found, kv)
 	}
-	return all, true
+	return found, true
+}
+
+// below is the keys below path. Whoever calls it has a lock.
+func (v *view) below(path string) []string {
+	prefix := strings.TrimSuffix(path, "/") + "/"
+	from := sort.SearchStrings(v.keys, prefix)
+	return v.keys[from : from+sort.SearchStrings(v.keys[from:], etcdcv3.GetPrefixRangeEnd(prefix))]
+}
+
+// count is how many keys there are below path, as far as there is a copy.
+func (v *view) count(path string) int {
+	if v = v.known(); v == nil {
+		return 0
+	}
+	v.mu.RLock()
+	defer v.mu.RUnlock()
+	return len(v.below(path))
 }
