@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/coredns/coredns/plugin/file/mirror"
+	"github.com/coredns/coredns/plugin/pkg/wire"
 	"github.com/coredns/coredns/plugin/pkg/zonefile"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
@@ -22,43 +23,103 @@ type setKey struct {
 	typ  types.RRType
 }
 
-// records makes records of record sets. Sets for some clients only (weighted, by place, and the like) come together. Aliases of the API
-// to names in the zone, whose id is given, have the records of these; others are aliases that mirror follows.
-func records(sets []types.ResourceRecordSet, id string, warn mirror.Warn) (all []dns.RR) {
-	byKey := map[setKey][]types.ResourceRecordSet{}
-	for _, s := range sets {
-		k := keyOf(aws.ToString(s.Name), s.Type)
-		byKey[k] = append(byKey[k], s)
+func keyOf(text string, typ types.RRType) setKey { return setKey{folded(name(text)), typ} }
+
+// folded is a name in the one form of all that are the same.
+func folded(name string) string {
+	lower, err := wire.LowerName(name)
+	if err != nil {
+		return strings.ToLower(name)
 	}
+	return wire.Text(lower)
+}
+
+// listing is what has come of a zone's record sets. Those are large as the API has them: of a page only the records stay, and
+// the aliases, which may lead to names of later pages.
+type listing struct {
+	id      string // the zone's
+	warn    mirror.Warn
+	records []dns.RR
+	aliases []types.ResourceRecordSet
+}
+
+// add takes a page of record sets in. Sets for some clients only (weighted, by place, and the like) come together.
+func (l *listing) add(sets []types.ResourceRecordSet) {
 	for _, s := range sets {
-		owner := name(aws.ToString(s.Name))
-		for _, target := range resolved(byKey, s, id, nil, warn) {
-			all = append(all, recordsOf(owner, target, warn)...)
+		if s.AliasTarget != nil {
+			l.aliases = append(l.aliases, s)
+			continue
 		}
+		l.records = append(l.records, recordsOf(name(aws.ToString(s.Name)), s, l.warn)...)
+	}
+}
+
+// all is the records of the zone. Aliases of the API to names in the zone have the records of these; others are aliases that mirror
+// follows.
+func (l *listing) all() []dns.RR {
+	if len(l.aliases) == 0 {
+		return l.records
+	}
+	t := targets{id: strings.TrimPrefix(l.id, "/hostedzone/"), warn: l.warn, aliases: map[setKey][]types.ResourceRecordSet{}, records: map[setKey][]dns.RR{}}
+	for _, s := range l.aliases {
+		k := keyOf(aws.ToString(s.Name), s.Type)
+		t.aliases[k] = append(t.aliases[k], s)
+		if to, ok := t.inside(s); ok {
+			t.records[to] = nil
+		}
+	}
+	for _, rr := range l.records {
+		k := setKey{folded(rr.Header().Name), types.RRType(dns.TypeToString[rr.Header().Rrtype])}
+		if of, ok := t.records[k]; ok {
+			t.records[k] = append(of, rr)
+		}
+	}
+	all := l.records
+	for _, s := range l.aliases {
+		all = t.follow(all, name(aws.ToString(s.Name)), s, nil, map[setKey]bool{})
 	}
 	return all
 }
 
-func keyOf(text string, typ types.RRType) setKey { return setKey{strings.ToLower(name(text)), typ} }
+// targets is what aliases may lead to: other aliases, and records.
+type targets struct {
+	id      string
+	warn    mirror.Warn
+	aliases map[setKey][]types.ResourceRecordSet
+	records map[setKey][]dns.RR
+}
 
-// resolved is the sets with records, or with an alias that leads out of the zone, that s is, or stands for. via is the targets of
-// the aliases that led to s: who comes to one again goes in a circle, of which there are many ways where sets are many.
-func resolved(byKey map[setKey][]types.ResourceRecordSet, s types.ResourceRecordSet, id string, via []setKey, warn mirror.Warn) (all []types.ResourceRecordSet) {
-	alias := s.AliasTarget
-	if alias == nil {
-		return []types.ResourceRecordSet{s}
+// inside is what an alias leads to, if that is in the zone.
+func (t *targets) inside(s types.ResourceRecordSet) (to setKey, ok bool) {
+	if aws.ToString(s.AliasTarget.HostedZoneId) != t.id {
+		return to, false
 	}
-	if aws.ToString(alias.HostedZoneId) != strings.TrimPrefix(id, "/hostedzone/") {
-		return []types.ResourceRecordSet{s}
+	return keyOf(aws.ToString(s.AliasTarget.DNSName), s.Type), true
+}
+
+// follow appends the records to all that owner has by an alias. via is the targets of the aliases that led to it: who comes to
+// one again goes in a circle. met is all of them: where many sets of one name lead to many of another one, and those further on,
+// there are more ways than can be gone.
+func (t *targets) follow(all []dns.RR, owner string, s types.ResourceRecordSet, via []setKey, met map[setKey]bool) []dns.RR {
+	to, ok := t.inside(s)
+	switch {
+	case !ok:
+		return append(all, recordsOf(owner, s, t.warn)...)
+	case len(via) == aliasDepth || slices.Contains(via, to):
+		t.warn("Alias %s leads to too many others", aws.ToString(s.Name))
+		return all
+	case met[to]:
+		return all
 	}
-	to := keyOf(aws.ToString(alias.DNSName), s.Type)
-	if len(via) == aliasDepth || slices.Contains(via, to) {
-		warn("Alias %s leads to too many others", aws.ToString(s.Name))
-		return nil
+	met[to] = true
+	for _, rr := range t.records[to] {
+		rr = dns.Copy(rr)
+		rr.Header().Name = owner
+		all = append(all, rr)
 	}
 	via = append(via[:len(via):len(via)], to)
-	for _, target := range byKey[to] {
-		all = append(all, resolved(byKey, target, id, via, warn)...)
+	for _, next := range t.aliases[to] {
+		all = t.follow(all, owner, next, via, met)
 	}
 	return all
 }

@@ -19,7 +19,6 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/route53"
-	"github.com/aws/aws-sdk-go-v2/service/route53/types"
 	"github.com/miekg/dns"
 )
 
@@ -119,7 +118,7 @@ var (
 // fetch reads the record sets of a zone.
 func fetch(ctx context.Context, client api, z mirror.Hosted, warn mirror.Warn) ([]dns.RR, error) {
 	in := &route53.ListResourceRecordSetsInput{HostedZoneId: aws.String(z.ID), MaxItems: aws.Int32(1000)}
-	var all []types.ResourceRecordSet
+	all := listing{id: z.ID, warn: warn}
 	seen := map[[3]string]bool{} // where pages begin
 	for range pages {
 		out, err := client.ListResourceRecordSets(ctx, in)
@@ -129,9 +128,9 @@ func fetch(ctx context.Context, client api, z mirror.Hosted, warn mirror.Warn) (
 		if out.ResourceRecordSets == nil {
 			return nil, errNoPage
 		}
-		all = append(all, out.ResourceRecordSets...)
+		all.add(out.ResourceRecordSets)
 		if !out.IsTruncated {
-			return records(all, z.ID, warn), nil
+			return all.all(), nil
 		}
 		next := [...]string{aws.ToString(out.NextRecordName), string(out.NextRecordType), aws.ToString(out.NextRecordIdentifier)}
 		if next == [3]string{} || seen[next] {

@@ -244,7 +244,9 @@ func TestCircleOfAliases(t *testing.T) {
 		}
 	}
 	warnings := 0
-	if all := records(sets, "Z1", func(string, ...any) { warnings++ }); len(all) > 0 || warnings == 0 {
+	l := listing{id: "Z1", warn: func(string, ...any) { warnings++ }}
+	l.add(sets)
+	if all := l.all(); len(all) > 0 || warnings == 0 {
 		t.Errorf("%d records, %d warnings", len(all), warnings)
 	}
 }
@@ -348,5 +350,42 @@ func TestLinesOfTheSDK(t *testing.T) {
 	}
 	if want := "[WARNING] plugin/route53: falling back to IMDSv1"; !strings.Contains(out.String(), want) {
 		t.Errorf("logged %q, want %q", out.String(), want)
+	}
+}
+
+// Many sets of one name that lead to many of another one, and those further on, are many millions of ways: each target
+// counts once.
+func TestManyWaysOfAliases(t *testing.T) {
+	l := listing{id: "Z1", warn: t.Logf}
+	const weights, names = 30, 6
+	for at := range names {
+		var sets []types.ResourceRecordSet
+		for w := range weights {
+			s := types.ResourceRecordSet{Name: aws.String(fmt.Sprintf("N%d.example.org.", at)), Type: types.RRTypeA, SetIdentifier: aws.String(fmt.Sprint(w)), TTL: aws.Int64(60)}
+			if at == names-1 {
+				s.ResourceRecords = []types.ResourceRecord{{Value: aws.String(fmt.Sprintf("192.0.2.%d", w))}}
+			} else {
+				s.AliasTarget = &types.AliasTarget{DNSName: aws.String(fmt.Sprintf("n%d.example.org.", at+1)), HostedZoneId: aws.String("Z1")}
+			}
+			sets = append(sets, s)
+		}
+		l.add(sets)
+	}
+	owners := map[string]map[string]bool{}
+	all := l.all()
+	for _, rr := range all {
+		owner := rr.Header().Name
+		if owners[owner] == nil {
+			owners[owner] = map[string]bool{}
+		}
+		owners[owner][rr.(*dns.A).A.String()] = true
+	}
+	for at := range names {
+		if n := len(owners[fmt.Sprintf("N%d.example.org.", at)]); n != weights {
+			t.Errorf("name %d has %d addresses, want %d", at, n, weights)
+		}
+	}
+	if most := weights * weights * names; len(all) > most {
+		t.Errorf("%d records, want %d at most", len(all), most)
 	}
 }
