@@ -211,28 +211,43 @@ type readingKey struct{}
 type reading struct {
 	timer  *time.Timer
 	forget func() bool // what ends the timer with the call
+	cancel context.CancelCauseFunc
+
+	// Of readings, whose lock is for these.
+	before, next *reading
+	since        time.Time
+	listed       bool
 }
 
 // end says that the message has come.
 func (r *reading) end() {
 	r.timer.Stop()
-	if r.forget() {
-		readings.Add(-1)
-	}
+	r.forget()
+	r.leave()
 }
 
 var errSlowCall = errors.New("the message did not come in time")
 
 // limitReading is called when the header of a call has come, and gives the client time for its message.
-func (t *Transport) limitReading(ctx context.Context, _ *tap.Info) (context.Context, error) {
+func (t *Transport) limitReading(call context.Context, _ *tap.Info) (context.Context, error) {
 	s := t.Now()
-	if !mayRead(t.mostCalls) || !enter(ctx, t.mostCalls) {
+	ctx, cancel := context.WithCancelCause(call) //nolint:govet // it ends with the call's context
+	r := &reading{cancel: cancel}
+	gave, ok := r.begin(t.mostCalls)
+	if gave != nil {
+		s.Limited("waiting")
+		gave.cancel(errSlowCall)
+	}
+	if ok && !enter(call, t.mostCalls) {
+		r.leave()
+		ok = false
+	}
+	if !ok {
+		cancel(nil)
 		s.Limited("waiting")
 		return nil, status.Error(codes.ResourceExhausted, exec.ErrCrowded.Error())
 	}
-	call := ctx
-	ctx, cancel := context.WithCancelCause(call) //nolint:govet // it ends with the call's context
-	timer := time.AfterFunc(s.Read, func() {
+	r.timer = time.AfterFunc(s.Read, func() {
 		// The call may have ended just now; then nobody was slow.
 		if ctx.Err() == nil {
 			s.Limited("read_time")
@@ -241,10 +256,9 @@ func (t *Transport) limitReading(ctx context.Context, _ *tap.Info) (context.Cont
 	})
 	// The timer has the call. Of calls that a client makes and takes back all the time, hundreds of thousands would be
 	// kept until their time is over. The context that came has room for one more to tell, which costs less.
-	readings.Add(1)
-	forget := context.AfterFunc(call, func() {
-		timer.Stop()
-		readings.Add(-1)
+	r.forget = context.AfterFunc(call, func() {
+		r.timer.Stop()
+		r.leave()
 	})
-	return context.WithValue(ctx, readingKey{}, &reading{timer, forget}), nil
+	return context.WithValue(ctx, readingKey{}, r), nil
 }

@@ -114,7 +114,7 @@ func TestSlowMessage(t *testing.T) {
 	if !coretest.Since(begin, of.Read) || coretest.Limited(of, "read_time") != 1 {
 		t.Errorf("after %v, counted %d", time.Since(begin), coretest.Limited(of, "read_time"))
 	}
-	eventually.Holds(t, "none is open", func() bool { return readings.Load() == 0 && calls.Load() == 0 })
+	eventually.Holds(t, "none is open", func() bool { return open() == 0 && calls.Load() == 0 })
 	// One whose message came is not counted.
 	if _, err := clients.Connect(t, "grpc", s.addr).Ask(coretest.Query("www.")); err != nil {
 		t.Error(err)
@@ -123,6 +123,13 @@ func TestSlowMessage(t *testing.T) {
 	if n := coretest.Limited(of, "read_time"); n != 1 {
 		t.Errorf("counted %d", n)
 	}
+}
+
+// open is how many calls are open whose messages have not come.
+func open() int64 {
+	readings.mu.Lock()
+	defer readings.mu.Unlock()
+	return int64(readings.n)
 }
 
 // Where memory has a limit, calls that are too many are refused before anything is made of them.
@@ -171,13 +178,38 @@ func TestReadingsByMemory(t *testing.T) {
 		}
 		p.Open(2*i+1, false, ":method", "POST", ":scheme", "https", ":path", "/coredns.dns.DnsService/Query", ":authority", "a",
 			"content-type", "application/grpc", "te", "trailers")
-		eventually.Holds(t, "it is open", func() bool { return readings.Load() == int64(i)+1 })
+		eventually.Holds(t, "it is open", func() bool { return open() == int64(i)+1 })
 	}
+	// All of them have just come, and will have for an hour.
+	aged := func(by time.Duration) {
+		readings.mu.Lock()
+		defer readings.mu.Unlock()
+		for r := readings.first; r != nil; r = r.next {
+			r.since = r.since.Add(by)
+		}
+	}
+	aged(time.Hour)
 	if _, err := c.Query(t.Context(), packet(t, "www.")); code(err) != codes.ResourceExhausted || coretest.Limited(of, "waiting") != 1 {
 		t.Errorf("with 20: %v, counted %d", err, coretest.Limited(of, "waiting"))
 	}
+	// Others are not kept out by them for longer: the oldest one gives way.
+	aged(-time.Hour - readingTime)
+	if _, err := c.Query(t.Context(), packet(t, "www.")); err != nil || coretest.Limited(of, "waiting") != 2 {
+		t.Errorf("with 20 old ones: %v, counted %d", err, coretest.Limited(of, "waiting"))
+	}
+	for ended := uint32(0); ended == 0; {
+		switch f := p.Until().(type) {
+		case *http2.MetaHeadersFrame:
+			ended = f.StreamID
+		case *http2.RSTStreamFrame:
+			ended = f.StreamID
+		}
+		if ended > 1 {
+			t.Errorf("stream %d ended, want the first", ended)
+		}
+	}
 	p.Conn.Close()
-	eventually.Holds(t, "none is open", func() bool { return readings.Load() == 0 })
+	eventually.Holds(t, "none is open", func() bool { return open() == 0 })
 	if _, err := c.Query(t.Context(), packet(t, "www.")); err != nil {
 		t.Error(err)
 	}
