@@ -3,6 +3,7 @@ package doh
 import (
 	"context"
 	"net/http"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -26,7 +27,8 @@ type HTTP3 struct {
 	ending atomic.Bool // all clients are told that it is over
 }
 
-// NewHTTP3 serves HTTP/3 on the connections of t; header and idle are told to the library.
+// NewHTTP3 serves HTTP/3 on the connections of t; header is told to the library, and idle is how long a connection may
+// be without a request.
 func NewHTTP3(t *quicconn.Transport, header int, idle time.Duration) *HTTP3 {
 	return &HTTP3{Transport: t, header: header, idle: idle}
 }
@@ -41,10 +43,12 @@ func (h *HTTP3) FitsHTTP(header int, idle time.Duration) bool {
 // A server of the library can only tell all of its clients to go. So each connection has one of its own.
 func (h *HTTP3) ServeConn(c *quicconn.Conn) {
 	defer c.CloseWithError(quic.ApplicationErrorCode(http3.ErrCodeNoError), "")
+	i := newIdling(h.idle, func() { c.CloseWithError(quic.ApplicationErrorCode(http3.ErrCodeNoError), "idle timeout") })
+	defer i.stop()
 	s := &http3.Server{
-		Handler: h, EnableDatagrams: true, MaxHeaderBytes: h.header, IdleTimeout: h.idle,
+		Handler: h, EnableDatagrams: true, MaxHeaderBytes: h.header,
 		ConnContext: func(ctx context.Context, _ *quic.Conn) context.Context {
-			return context.WithValue(ctx, busyConnKey{}, c)
+			return context.WithValue(context.WithValue(ctx, busyConnKey{}, c), idlingKey{}, i)
 		},
 	}
 	// Shutdown sends GOAWAY, and waits until the client has gone; the transport closes the connection when its queries
@@ -63,6 +67,10 @@ func (h *HTTP3) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		c.Open()
 		defer c.Shut()
 	}
+	if i, ok := r.Context().Value(idlingKey{}).(*idling); ok {
+		i.begin()
+		defer i.end()
+	}
 	Answer(s, w, r, true)
 }
 
@@ -73,4 +81,66 @@ func (h *HTTP3) Stop(ctx context.Context) error {
 	h.ending.Store(true)
 	h.Tell()
 	return h.Drain(ctx)
+}
+
+// idlingKey holds the idling of a request's connection.
+type idlingKey struct{}
+
+// idling ends a connection that is without requests for a time. That is not left to the library, whose timer keeps a
+// connection that its client has closed until the time is over: thousands, of who opens and closes hundreds a second.
+type idling struct {
+	after time.Duration // 0 for no end
+	close func()
+
+	mu    sync.Mutex
+	open  int // requests
+	timer *time.Timer
+}
+
+func newIdling(after time.Duration, close func()) *idling {
+	i := &idling{after: after, close: close}
+	if after > 0 {
+		i.timer = time.AfterFunc(after, i.fire)
+	}
+	return i
+}
+
+// begin says that a request has come.
+func (i *idling) begin() {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	i.open++
+	i.pause()
+}
+
+// end says that a request is answered.
+func (i *idling) end() {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	if i.open--; i.open == 0 && i.timer != nil {
+		i.timer.Reset(i.after)
+	}
+}
+
+// stop ends it with the connection.
+func (i *idling) stop() {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	i.pause()
+	i.timer = nil
+}
+
+func (i *idling) pause() {
+	if i.timer != nil {
+		i.timer.Stop()
+	}
+}
+
+func (i *idling) fire() {
+	i.mu.Lock()
+	idle := i.open == 0
+	i.mu.Unlock()
+	if idle {
+		i.close()
+	}
 }

@@ -3,10 +3,13 @@ package doh
 import (
 	"bytes"
 	"context"
+	"crypto/tls"
 	"io"
 	"net/http"
+	"runtime"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/miekg/dns"
@@ -14,6 +17,7 @@ import (
 	"github.com/quic-go/quic-go/http3"
 
 	"github.com/coredns/coredns/core/internal/coretest"
+	"github.com/coredns/coredns/core/internal/quicconn"
 	"github.com/coredns/coredns/core/internal/service"
 	"github.com/coredns/coredns/plugin/pkg/eventually"
 	"github.com/coredns/coredns/test/clients"
@@ -286,4 +290,69 @@ func TestHTTP3StopsFarFromItsClient(t *testing.T) {
 	if err := <-stopped; err != nil {
 		t.Error(err)
 	}
+}
+
+// Nothing is kept of a connection that its client has closed, however long it might have been idle.
+func TestHTTP3ConnectionIsForgotten(t *testing.T) {
+	of := serviceFor(t, new(coretest.Lane))
+	of.Idle = time.Hour
+	gone := make(chan struct{})
+	s, _ := serve3With(t, of, func(c *quicconn.Conn) {
+		runtime.AddCleanup(c.Conn, func(gone chan struct{}) { close(gone) }, gone)
+	})
+	func() {
+		c, err := quic.DialAddr(t.Context(), s.addr, &tls.Config{InsecureSkipVerify: true, NextProtos: []string{"h3"}, ServerName: "example.org"}, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := c.AcceptUniStream(t.Context()); err != nil { // it is served
+			t.Fatal(err)
+		}
+		c.CloseWithError(0, "")
+	}()
+	eventually.Holds(t, "the connection is gone", func() bool {
+		runtime.GC()
+		select {
+		case <-gone:
+			return true
+		default:
+			return false
+		}
+	})
+}
+
+// A connection ends when it has been without requests for a time, and not before.
+func TestIdling(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		began, ends := time.Now(), []time.Duration{}
+		i := newIdling(time.Second, func() { ends = append(ends, time.Since(began)) })
+		time.Sleep(900 * time.Millisecond)
+		i.begin()
+		i.begin()
+		time.Sleep(5 * time.Second)
+		i.end()
+		time.Sleep(5 * time.Second)
+		synctest.Wait()
+		if len(ends) > 0 {
+			t.Errorf("it ended with a request at work, after %v", ends)
+		}
+		i.end()
+		time.Sleep(5 * time.Second)
+		synctest.Wait()
+		if len(ends) != 1 || ends[0] != 11900*time.Millisecond {
+			t.Errorf("it ended after %v", ends)
+		}
+		i.begin()
+		i.end()
+		i.stop()
+		never := newIdling(0, func() { t.Error("it ended without a time") })
+		never.begin()
+		never.end()
+		never.stop()
+		time.Sleep(time.Hour)
+		synctest.Wait()
+		if len(ends) != 1 {
+			t.Errorf("it ended when it was over, after %v", ends)
+		}
+	})
 }

@@ -64,6 +64,12 @@ var codes3 = quicconn.Codes{
 // serve3 serves HTTP/3 on loopback.
 func serve3(t testing.TB, s *service.Service) (*served, *HTTP3) {
 	t.Helper()
+	return serve3With(t, s, func(*quicconn.Conn) {})
+}
+
+// serve3With is serve3 with each connection seen.
+func serve3With(t testing.TB, s *service.Service, see func(*quicconn.Conn)) (*served, *HTTP3) {
+	t.Helper()
 	s.HeaderBytes, s.Streams = 16<<10, 256
 	settings := &HTTP3Settings{
 		Settings: Settings{Responses: vars.HTTPS3ResponsesCount, Valid: settings(s).Valid},
@@ -79,7 +85,9 @@ func serve3(t testing.TB, s *service.Service) (*served, *HTTP3) {
 		t.Fatal(err)
 	}
 	h := NewHTTP3(q, HeaderSpace(s.HeaderBytes, leastHeader), s.Idle)
-	end := coretest.Serving(t, h, func() error { return h.Serve(s, h.ServeConn) })
+	end := coretest.Serving(t, h, func() error {
+		return h.Serve(s, func(c *quicconn.Conn) { see(c); h.ServeConn(c) })
+	})
 	return &served{s, p.LocalAddr().String(), end, nil}, h
 }
 
