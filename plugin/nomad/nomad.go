@@ -107,39 +107,51 @@ func (n *Nomad) answer(ctx context.Context, m *dns.Msg, state request.Request, s
 	}
 	n.met.add(namespace)
 	succeeded.WithLabelValues(server, namespace).Inc()
-	var set records
+	met := records{map[netip.Addr]bool{}, map[uint16]bool{}}
 	for _, i := range all {
-		if !i.addr.IsValid() {
-			continue
+		if len(m.Answer) > maxRecords {
+			break
 		}
-		address := n.address(state.QName(), i.addr)
-		switch state.QType() {
-		case dns.TypeSRV:
-			m.Answer = set.add(m.Answer, &dns.SRV{
-				Hdr: n.header(state.QName(), dns.TypeSRV), Priority: srvPriority, Weight: srvWeight, Port: uint16(i.Port), Target: state.QName(),
-			})
-			m.Extra = set.add(m.Extra, address)
-		case address.Header().Rrtype:
-			m.Answer = set.add(m.Answer, address)
+		switch typ := state.QType(); {
+		case !i.addr.IsValid():
+		case typ == dns.TypeSRV:
+			if port := uint16(i.Port); met.first(port) {
+				m.Answer = append(m.Answer, &dns.SRV{
+					Hdr: n.header(state.QName(), dns.TypeSRV), Priority: srvPriority, Weight: srvWeight, Port: port, Target: state.QName(),
+				})
+			}
+			if len(m.Extra) <= maxRecords && met.firstAt(i.addr) {
+				m.Extra = append(m.Extra, n.address(state.QName(), i.addr))
+			}
+		case (typ == dns.TypeA && i.addr.Is4() || typ == dns.TypeAAAA && i.addr.Is6()) && met.firstAt(i.addr):
+			m.Answer = append(m.Answer, n.address(state.QName(), i.addr))
 		}
 	}
 	return nil
 }
 
-// records are those that a reply has already.
-type records struct{ met map[string]bool }
+// maxRecords is more than any message has room for: one record of an address takes 16 octets at least.
+const maxRecords = wire.MaxMessage / 16
 
-// add appends rr unless the reply has it.
-func (r *records) add(to []dns.RR, rr dns.RR) []dns.RR {
-	text := rr.String()
-	if r.met[text] {
-		return to
-	}
-	if r.met == nil {
-		r.met = map[string]bool{}
-	}
-	r.met[text] = true
-	return append(to, rr)
+// records are those that a reply has already: of services they differ in nothing else.
+type records struct {
+	addrs map[netip.Addr]bool
+	ports map[uint16]bool
+}
+
+// firstAt reports whether an address is met for the first time.
+func (r *records) firstAt(a netip.Addr) bool {
+	a = a.WithZone("") // which no record has
+	met := r.addrs[a]
+	r.addrs[a] = true
+	return !met
+}
+
+// first reports whether a port is met for the first time.
+func (r *records) first(port uint16) bool {
+	met := r.ports[port]
+	r.ports[port] = true
+	return !met
 }
 
 // answerApex answers for the zone's own name.
