@@ -6,9 +6,11 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/coredns/coredns/plugin"
 	"github.com/coredns/coredns/plugin/etcd/msg"
+	"github.com/coredns/coredns/plugin/kubernetes/store"
 	"github.com/coredns/coredns/plugin/pkg/wire"
 	"github.com/coredns/coredns/request"
 
@@ -31,14 +33,14 @@ func (l large) put(t testing.TB, k *Kubernetes) {
 	for i := range l.ports {
 		fmt.Fprintf(&ports, "- {name: p%d, protocol: TCP, port: %d}\n", i, 1000+i)
 	}
-	for time := range l.times {
+	for again := range l.times {
 		for from := 0; from < l.endpoints; from += 100 {
 			var ends strings.Builder
 			for i := from; i < min(l.endpoints, from+100); i++ {
 				fmt.Fprintf(&ends, "- {addresses: [10.201.%d.%d]}\n", i/250, i%250+1)
 			}
 			put(t, s, fmt.Sprintf("kind: EndpointSlice\nmetadata: {name: large-%d-%d, namespace: shop, labels: {kubernetes.io/service-name: large}}\nports:\n%sendpoints:\n%s",
-				time, from, ports.String(), ends.String()))
+				again, from, ports.String(), ends.String()))
 		}
 	}
 }
@@ -48,8 +50,8 @@ func putNames(t testing.TB, k *Kubernetes, n, times int) {
 	s := storeOf(k)
 	for i := range n {
 		put(t, s, fmt.Sprintf("kind: Service\nmetadata: {name: one-%d, namespace: shop}\nspec: {clusterIP: None}", i))
-		for time := range times {
-			put(t, s, fmt.Sprintf("kind: EndpointSlice\nmetadata: {name: one-%d-%d, namespace: shop, labels: {kubernetes.io/service-name: one-%d}}\nports: [{port: 1}]\nendpoints: [{addresses: [10.202.0.1]}]", i, time, i))
+		for again := range times {
+			put(t, s, fmt.Sprintf("kind: EndpointSlice\nmetadata: {name: one-%d-%d, namespace: shop, labels: {kubernetes.io/service-name: one-%d}}\nports: [{port: 1}]\nendpoints: [{addresses: [10.202.0.1]}]", i, again, i))
 		}
 	}
 }
@@ -101,6 +103,36 @@ func TestIndexGenerations(t *testing.T) {
 			t.Fatalf("generation %d, and it has what was added before", y.gen)
 		}
 		y.release()
+	}
+}
+
+// Each number of a port counts once, and those of very many ports are not each compared with all before it.
+func TestManyPorts(t *testing.T) {
+	for _, most := range []int{fewPorts / 2, fewPorts/2 + 1, 60000} {
+		var ports []store.Port
+		for i := range most {
+			ports = append(ports, store.Port{Number: int32(i)}, store.Port{Number: int32(most - i - 1)})
+		}
+		began, count := time.Now(), 0
+		met := newNumbers(ports)
+		for i := range ports {
+			if !met.has(new(name), i) {
+				count++
+			}
+		}
+		if took := time.Since(began); count != most || took > time.Second {
+			t.Errorf("%d numbers of %d, after %v", count, most, took)
+		}
+	}
+	k := serving(t, "kubernetes cluster.local")
+	var all strings.Builder
+	for i := range 2000 {
+		fmt.Fprintf(&all, "  - {name: p%d, protocol: TCP, port: %d}\n  - {name: q%d, protocol: UDP, port: %d}\n", i, 1000+i, i, 1000+i)
+	}
+	put(t, storeOf(k), "kind: Service\nmetadata: {name: many, namespace: shop}\nspec:\n  clusterIP: 10.96.7.1\n  ports:\n"+all.String())
+	m, _ := askWire(t, k, "many.shop.svc.cluster.local.", dns.TypeSRV)
+	if n := len(m.Answer); !m.Truncated || n < 1000 || m.Answer[n-1].(*dns.SRV).Port != uint16(1000+n-1) {
+		t.Errorf("%d records, truncated: %t", len(m.Answer), m.Truncated)
 	}
 }
 

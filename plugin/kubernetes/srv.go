@@ -38,9 +38,14 @@ func (a *answer) clusterSRV(n *name, svc *store.Service) {
 	w := weight(countPorts(ports, n, !a.zone.multicluster) * len(addrs))
 	var buf targetName
 	target := appendService(buf[:0], n.service, n.namespace, a.spelled())
+	met := newNumbers(ports)
 	for i := range ports {
-		if p := &ports[i]; p.Number >= 0 && n.wants(p) && !n.wantsNumber(ports[:i], p.Number) {
-			a.w.SRV(wire.Answer, a.q.Name(), a.ttl, 0, w, uint16(p.Number), target)
+		p := &ports[i]
+		if p.Number < 0 || !n.wants(p) || met.has(n, i) {
+			continue
+		}
+		if !a.w.SRV(wire.Answer, a.q.Name(), a.ttl, 0, w, uint16(p.Number), target) {
+			break // there is no room for more
 		}
 	}
 	if a.w.Count(wire.Answer) == 0 {
@@ -53,14 +58,33 @@ func (a *answer) clusterSRV(n *name, svc *store.Service) {
 	}
 }
 
-// wantsNumber reports whether one of ports that the name asks for has the number.
-func (n *name) wantsNumber(ports []store.Port, number int32) bool {
-	for i := range ports {
-		if ports[i].Number == number && n.wants(&ports[i]) {
-			return true
-		}
+// numbers is which numbers ports have that a name asks for.
+type numbers struct {
+	ports []store.Port
+	met   []uint64 // a bit for each number, where there are many ports; nil else
+}
+
+// fewPorts is how many are compared with each other.
+const fewPorts = 32
+
+func newNumbers(ports []store.Port) numbers {
+	s := numbers{ports: ports}
+	if len(ports) > fewPorts {
+		s.met = make([]uint64, (1<<16)/64)
 	}
-	return false
+	return s
+}
+
+// has reports whether a port before port i has its number. It is called for each that n asks for, in their order.
+func (s *numbers) has(n *name, i int) bool {
+	number := s.ports[i].Number
+	if s.met == nil {
+		return slices.ContainsFunc(s.ports[:i], func(p store.Port) bool { return p.Number == number && n.wants(&p) })
+	}
+	at, bit := uint16(number)/64, uint64(1)<<(uint16(number)%64)
+	was := s.met[at]&bit != 0
+	s.met[at] |= bit
+	return was
 }
 
 // endSRV answers for endpoints: one record for each port of each, whose target is the endpoint, and the addresses of
