@@ -151,9 +151,13 @@ func respond(s *service.Service, r *http.Request, dw *Writer) answer {
 		return notFound
 	}
 	// It waits for the body of a POST.
-	packet, err := doh.Packet(r)
-	if errors.Is(err, os.ErrDeadlineExceeded) {
+	packet, err := packetOf(r)
+	switch {
+	case errors.Is(err, os.ErrDeadlineExceeded):
 		s.Limited("read_time")
+	case errors.Is(err, quicconn.ErrMany):
+		s.Limited("waiting")
+		return crowded
 	}
 	// HTTP/3 leaves it to the server to see that a body has ended early (RFC 9114 §4.1.2).
 	if err == nil && r.Method == http.MethodPost && int64(len(packet)) < r.ContentLength {
@@ -174,6 +178,20 @@ func respond(s *service.Service, r *http.Request, dw *Writer) answer {
 	}
 	ctx := context.WithValue(r.Context(), RequestKey{}, r)
 	return dw.answer(exec.Serve(ctx, s, dw, packet))
+}
+
+// packetOf is the query in r. Of HTTP/3, there may be very many requests whose bodies have come but for their ends.
+func packetOf(r *http.Request) ([]byte, error) {
+	if _, quic := r.Context().Value(busyConnKey{}).(*quicconn.Conn); !quic || r.Body == nil {
+		return doh.Packet(r)
+	}
+	in := quicconn.NewIncoming(r.Body)
+	defer in.Done()
+	r.Body = struct {
+		io.Reader
+		io.Closer
+	}{in, r.Body}
+	return doh.Packet(r)
 }
 
 // validated reports whether the settings' Valid takes r. The error is that it has panicked, which costs one request, as

@@ -7,6 +7,7 @@ import (
 	"io"
 	"net/http"
 	"runtime"
+	"runtime/debug"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -355,4 +356,18 @@ func TestIdling(t *testing.T) {
 			t.Errorf("it ended when it was over, after %v", ends)
 		}
 	})
+}
+
+// Where too much of long queries has come, whose ends have not, one is refused; others are answered.
+func TestHTTP3ManyLongQueries(t *testing.T) {
+	defer debug.SetMemoryLimit(debug.SetMemoryLimit(quicconn.IncomingShare * 50_000))
+	of := serviceFor(t, new(coretest.Lane))
+	s, _ := serve3(t, of)
+	c := clients.DialHTTP3(t, s.addr, "POST")
+	if got, _ := get(t, c, "POST", "/dns-query", strings.Repeat("x", 60_000)); got.status != http.StatusServiceUnavailable || coretest.Limited(of, "waiting") != 1 {
+		t.Errorf("got %+v, counted %d", got, coretest.Limited(of, "waiting"))
+	}
+	if r, err := c.Ask(coretest.Query("local.")); err != nil || coretest.Describe(r) != "NOERROR 127.0.0.1" {
+		t.Errorf("got %v, %v", r, err)
+	}
 }

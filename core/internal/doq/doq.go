@@ -111,11 +111,16 @@ func count(s *service.Service, code quic.ApplicationErrorCode) {
 func serveStream(c *quicconn.Conn, stream *quic.Stream, read func()) {
 	s := c.Service()
 	stream.SetReadDeadline(time.Now().Add(s.Read))
-	packet, err := readQuery(s, stream)
+	in := quicconn.NewIncoming(stream)
+	packet, err := readQuery(s, in)
+	in.Done()
 	if err != nil {
 		read()
 		var gone *quic.StreamError
 		switch {
+		case errors.Is(err, quicconn.ErrMany):
+			s.Limited("waiting")
+			stream.CancelWrite(streamInternal)
 		// The connection is gone; Serve counts why.
 		case c.Context().Err() != nil:
 		case errors.As(err, &gone): // the client wants no answer any more

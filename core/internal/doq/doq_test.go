@@ -7,6 +7,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"io"
+	"runtime/debug"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -18,6 +19,7 @@ import (
 
 	"github.com/coredns/coredns/core/internal/coretest"
 	"github.com/coredns/coredns/core/internal/exec"
+	"github.com/coredns/coredns/core/internal/quicconn"
 	"github.com/coredns/coredns/core/internal/service"
 	"github.com/coredns/coredns/core/internal/unsent"
 	"github.com/coredns/coredns/plugin/pkg/eventually"
@@ -474,4 +476,18 @@ func FuzzReadQuery(f *testing.F) {
 			t.Fatalf("%x: id %d", b, m.Id)
 		}
 	})
+}
+
+// Where too much of long queries has come, whose ends have not, one costs its stream; others are answered.
+func TestManyLongQueries(t *testing.T) {
+	defer debug.SetMemoryLimit(debug.SetMemoryLimit(quicconn.IncomingShare * 50_000))
+	s := serve(t, new(coretest.Lane), 100, nil)
+	c := clients.DialQUIC(t, s.addr)
+	long := Frame(make([]byte, 60_000))
+	if code := resetCode(send(t, c.Conn, long[:len(long)-1], false)); code != int(streamInternal) || coretest.Limited(s.Service, "waiting") != 1 {
+		t.Errorf("code %d, counted %d", code, coretest.Limited(s.Service, "waiting"))
+	}
+	if r, err := c.Ask(coretest.Query("www.")); err != nil || coretest.Describe(r) != "NOERROR 192.0.2.1" {
+		t.Errorf("got %v, %v", r, err)
+	}
 }
