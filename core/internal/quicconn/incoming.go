@@ -30,12 +30,11 @@ func mostIncoming() int64 { return memory.Limit() / IncomingShare }
 // Incoming reads a query from a stream. Whoever reads it calls Done.
 type Incoming struct {
 	from       io.Reader
-	most       int64
 	n, counted int64
 }
 
 // NewIncoming reads from a stream.
-func NewIncoming(from io.Reader) *Incoming { return &Incoming{from: from, most: mostIncoming()} }
+func NewIncoming(from io.Reader) *Incoming { return &Incoming{from: from} }
 
 // Read implements io.Reader. The error is ErrMany if the query is long, and too much of such has come.
 func (i *Incoming) Read(b []byte) (int, error) {
@@ -44,7 +43,7 @@ func (i *Incoming) Read(b []byte) (int, error) {
 		return n, err
 	}
 	more := i.n - i.counted
-	if incoming.Add(more) > i.most {
+	if incoming.Add(more) > mostIncoming() {
 		incoming.Add(-more)
 		return n, ErrMany
 	}
