@@ -300,6 +300,28 @@ func TestDoH3ClosesUnderEachQuery(t *testing.T) {
 	}
 }
 
+// One that resets a stream without a complaint before it has answered is asked once more, and then no more.
+func TestDoH3ResetsWithoutComplaint(t *testing.T) {
+	for _, resets := range []int64{1, 9} {
+		var asked atomic.Int64
+		p := http3By(t, func(_ int64, c *quic.Conn) {
+			opens(t, c, http3Settings)
+			streams(c, func(s *quic.Stream) {
+				if asked.Add(1) > resets {
+					answersHTTP3(s)
+					return
+				}
+				io.ReadAll(s)
+				s.CancelWrite(quic.StreamErrorCode(codeNoError))
+			})
+		})
+		p.SetReadTimeout(20 * time.Second)
+		if _, err := ask(p, "www.example.org.", Options{}); (err == nil) != (resets == 1) || asked.Load() != 2 {
+			t.Errorf("%d resets: asked %d times, %v", resets, asked.Load(), err)
+		}
+	}
+}
+
 func TestEnough(t *testing.T) {
 	for code, want := range map[quic.StreamErrorCode]bool{quic.StreamErrorCode(codeNoError): true, codeRequestRejected: false} {
 		for _, remote := range []bool{true, false} {

@@ -74,7 +74,8 @@ const quicHandshake = 2 * time.Second
 
 // ask has a query asked on a stream of its own. got is told when there is a stream. Connections that the upstream
 // closed, which were open before or brought others their replies, cost as many tries as over TLS; and so does an
-// upstream that has not looked at the query (errNotTaken). One that closes others without a complaint costs one.
+// upstream that has not looked at the query (errNotTaken). One that ends others, or a stream, without a complaint costs
+// one.
 func (q *quicPool) ask(ctx context.Context, got func(net.Addr), on func(*quicLink, *quic.Stream) error) error {
 	for n := 0; ; {
 		l, open, err := q.get(ctx)
@@ -340,10 +341,11 @@ func lost(err error) bool {
 		errors.As(err, &errno) || errors.Is(err, net.ErrClosed)
 }
 
-// parts reports whether err is that the upstream has closed a connection without a complaint.
+// parts reports whether err is that the upstream has closed a connection without a complaint, or reset a stream of
+// HTTP/3 so.
 func (q *quicPool) parts(err error) bool {
 	var app *quic.ApplicationError
-	return errors.As(err, &app) && app.Remote && app.ErrorCode == q.speaks.noError
+	return enough(err) || errors.As(err, &app) && app.Remote && app.ErrorCode == q.speaks.noError
 }
 
 // quicErr is err as errors of other transports look like.
