@@ -153,6 +153,13 @@ func (l *quicLink) goesAway(id quic.StreamID) error {
 	return nil
 }
 
+// isAway reports whether the upstream takes no more requests on l. There is no use in waiting for a stream then.
+func (l *quicLink) isAway() bool {
+	l.pool.mu.Lock()
+	defer l.pool.mu.Unlock()
+	return l.http3.told
+}
+
 // enter reports whether a request may be made on s, and has it stop waiting if the upstream goes away.
 func (l *quicLink) enter(s *quic.Stream) bool {
 	l.pool.mu.Lock()

@@ -24,11 +24,17 @@ import (
 // http3By is a Proxy for an upstream that speaks HTTP/3 by hand: serve is told each connection, and its number.
 func http3By(t *testing.T, serve func(n int64, c *quic.Conn)) *Proxy {
 	t.Helper()
+	return http3ByFew(t, 100, serve)
+}
+
+// http3ByFew is http3By for one that takes few streams on each connection.
+func http3ByFew(t *testing.T, few int64, serve func(n int64, c *quic.Conn)) *Proxy {
+	t.Helper()
 	server, roots := authority(t)
 	server = server.Clone()
 	server.NextProtos = []string{"h3"}
 	var opened atomic.Int64
-	p := proxyTo(t, quicUpstream(t, server, nil, func(c *quic.Conn) { serve(opened.Add(1), c) }), transport.HTTPS3)
+	p := proxyTo(t, quicUpstream(t, server, &quic.Config{MaxIncomingStreams: few}, func(c *quic.Conn) { serve(opened.Add(1), c) }), transport.HTTPS3)
 	p.SetTLSConfig(&tls.Config{RootCAs: roots})
 	return p
 }
@@ -186,6 +192,48 @@ func TestHTTP3GoesAwayUnderRequests(t *testing.T) {
 	askMany(t, p, before+late)
 	if n := second.Load(); n != late || time.Since(began) > 10*time.Second {
 		t.Errorf("%d requests on the second connection, after %v", n, time.Since(began))
+	}
+}
+
+// Queries that wait for a stream of an upstream that goes away are asked elsewhere, before it has answered the others.
+func TestHTTP3GoesAwayWhileQueriesWait(t *testing.T) {
+	waiting := make(chan struct{})
+	p := http3ByFew(t, 1, func(n int64, c *quic.Conn) {
+		control := opens(t, c, http3Settings)
+		if n > 1 {
+			streams(c, answersHTTP3)
+			return
+		}
+		<-waiting
+		control.Write([]byte(http3Frame(frameGoAway, "\x04")))
+		<-c.Context().Done()
+	})
+	p.SetReadTimeout(20 * time.Second)
+	p.SetExpire(time.Minute) // else the connection ends, which helps them, too
+	patient(p)
+	ctx, cancel := context.WithCancel(t.Context())
+	first := make(chan error)
+	go func() {
+		_, err := askCtx(ctx, p, "first.example.org.", Options{})
+		first <- err
+	}()
+	q := &p.engine.quic
+	has := func(users int) func() bool {
+		return func() bool {
+			q.mu.Lock()
+			defer q.mu.Unlock()
+			return len(q.links) == 1 && q.links[0].users == users
+		}
+	}
+	eventually.Holds(t, "the first one has the stream", has(1))
+	go func() {
+		eventually.Holds(t, "others wait", has(4))
+		close(waiting)
+	}()
+	askMany(t, p, 3)
+	cancel()
+	if err := <-first; err == nil {
+		t.Error("the first one was answered")
 	}
 }
 

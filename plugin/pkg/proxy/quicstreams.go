@@ -27,6 +27,9 @@ func (q *quicPool) stream(ctx context.Context, l *quicLink) (*quicLink, *quic.St
 		if l, s = q.elsewhere(l, late); s != nil {
 			return l, s, nil
 		}
+		if l.isAway() {
+			return l, nil, errNotTaken
+		}
 		turn, cancel := context.WithTimeout(ctx, eventloop.LeastPatience)
 		s, err = l.OpenStreamSync(turn)
 		over := turn.Err() == nil || ctx.Err() != nil
