@@ -87,8 +87,8 @@ func (l *quicLink) askHTTP3(ctx context.Context, s *quic.Stream, r *httpRequest,
 	return answer, err
 }
 
-// enough reports whether err is that an upstream wants no more of a stream, without a complaint. One that has not read a
-// request to its end may answer it all the same (RFC 9114 §4.1).
+// enough reports whether err is that an upstream wants no more of a stream, without a complaint. One that has not read
+// a request to its end may answer it all the same (RFC 9114 §4.1).
 func enough(err error) bool {
 	var cut *quic.StreamError
 	return errors.As(err, &cut) && cut.Remote && cut.ErrorCode == quic.StreamErrorCode(codeNoError)
