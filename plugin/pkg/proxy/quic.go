@@ -345,7 +345,8 @@ func lost(err error) bool {
 // HTTP/3 so.
 func (q *quicPool) parts(err error) bool {
 	var app *quic.ApplicationError
-	return enough(err) || errors.As(err, &app) && app.Remote && app.ErrorCode == q.speaks.noError
+	return q.speaks.noError == codeNoError && enough(err) ||
+		errors.As(err, &app) && app.Remote && app.ErrorCode == q.speaks.noError
 }
 
 // quicErr is err as errors of other transports look like.
