@@ -99,3 +99,22 @@ func askInVain(t *testing.T, p *Proxy, n int) {
 		}
 	}
 }
+
+// A stream that is reset costs no further try, whatever its code means elsewhere.
+func TestDoQResetStream(t *testing.T) {
+	server, roots := authority(t)
+	for _, code := range []quic.StreamErrorCode{doqNoMore, quic.StreamErrorCode(codeNoError)} {
+		var asked atomic.Int64
+		p := quicTo(t, quicUpstream(t, server, nil, func(conn *quic.Conn) {
+			streams(conn, func(s *quic.Stream) {
+				asked.Add(1)
+				s.CancelRead(code)
+				s.CancelWrite(code)
+			})
+		}), roots)
+		p.SetReadTimeout(20 * time.Second)
+		if _, err := ask(p, "www.example.org.", Options{}); err == nil || asked.Load() != 1 {
+			t.Errorf("0x%x: asked %d times, %v", uint64(code), asked.Load(), err)
+		}
+	}
+}
