@@ -191,6 +191,7 @@ func (r *revision) get() int64 {
 type warnings struct {
 	mu   sync.Mutex
 	last map[string]time.Time
+	full time.Time // until then, nothing in last is old
 }
 
 const (
@@ -204,8 +205,15 @@ func (w *warnings) due(text string, now time.Time) bool {
 	if now.Sub(w.last[text]) < warnPause {
 		return false
 	}
-	if len(w.last) >= maxTexts {
-		maps.DeleteFunc(w.last, func(_ string, last time.Time) bool { return now.Sub(last) >= warnPause })
+	if len(w.last) >= maxTexts && !now.Before(w.full) { // it is gone through once, not for each of a flood
+		w.full = now.Add(warnPause)
+		maps.DeleteFunc(w.last, func(_ string, last time.Time) bool {
+			old := now.Sub(last) >= warnPause
+			if again := last.Add(warnPause); !old && again.Before(w.full) {
+				w.full = again
+			}
+			return old
+		})
 	}
 	if w.last == nil {
 		w.last = map[string]time.Time{}

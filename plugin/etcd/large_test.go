@@ -223,3 +223,14 @@ func TestPages(t *testing.T) {
 		}
 	}
 }
+	// Texts that are known are not gone through for each of others: that took a second of a processor for 100,000.
+	if until := now.Add(warnPause); !w.full.Equal(until) {
+		t.Errorf("all are looked at again at %s, want %s", w.full, until)
+	}
+	w.last["1"] = now.Add(-time.Hour)
+	if w.due("another", now.Add(time.Second)) {
+		t.Error("all were looked at before one of them could be old")
+	}
+	if now = now.Add(warnPause); !w.due("another", now) {
+		t.Error("nothing is due any more")
+	}
