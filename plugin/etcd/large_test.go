@@ -127,21 +127,8 @@ func (s *slowLease) TimeToLive(ctx context.Context, id etcdcv3.LeaseID, _ ...etc
 
 // All leases of an answer have as much time as one, and what was not told in it is asked for with the next answer.
 func TestManyLeases(t *testing.T) {
-	client, err := etcdcv3.New(etcdcv3.Config{Endpoints: []string{"http://127.0.0.1:1"}, Logger: quietLogger()})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer client.Close()
-	slow := &slowLease{Lease: client.Lease}
-	client.Lease = slow
 	const n = 400
-	v := &view{prefix: "/skydns/", ready: true, kvs: map[string]*mvccpb.KeyValue{}}
-	for i := range n {
-		key := fmt.Sprintf("/skydns/test/skydns/leased/n%03d", i)
-		v.keys = append(v.keys, key)
-		v.kvs[key] = &mvccpb.KeyValue{Key: []byte(key), Value: fmt.Appendf(nil, `{"host":"10.0.%d.%d"}`, i/250, i%250), Lease: int64(i + 1)}
-	}
-	e := &Etcd{Zones: []string{"skydns.test."}, PathPrefix: "skydns", Client: client, view: v}
+	e, slow := leasedView(t, n)
 	known := func() (n int) {
 		a, err := e.answer(t.Context(), "skydns.test.", requestFor("leased.skydns.test.", dns.TypeA), plugin.Options{})
 		if err != nil {
@@ -160,6 +147,77 @@ func TestManyLeases(t *testing.T) {
 	}
 	if second := known(); second <= first {
 		t.Errorf("%d leases were known at first, then %d", first, second)
+	}
+}
+
+// leasedView is an Etcd with a copy of n services, each of which has a lease that takes its time.
+func leasedView(t *testing.T, n int) (*Etcd, *slowLease) {
+	t.Helper()
+	client, err := etcdcv3.New(etcdcv3.Config{Endpoints: []string{"http://127.0.0.1:1"}, Logger: quietLogger()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { client.Close() })
+	slow := &slowLease{Lease: client.Lease}
+	client.Lease = slow
+	v := &view{prefix: "/skydns/", ready: true, kvs: map[string]*mvccpb.KeyValue{}}
+	for i := range n {
+		key := fmt.Sprintf("/skydns/test/skydns/leased/n%03d", i)
+		v.keys = append(v.keys, key)
+		v.kvs[key] = &mvccpb.KeyValue{Key: []byte(key), Value: fmt.Appendf(nil, `{"host":"10.0.%d.%d"}`, i/250, i%250), Lease: int64(i + 1)}
+	}
+	return &Etcd{Zones: []string{"skydns.test."}, PathPrefix: "skydns", Client: client, view: v}, slow
+}
+
+// A transfer has the time that it takes: whoever gets the zone keeps the TTLs.
+func TestLeasesOfTransfer(t *testing.T) {
+	e, slow := leasedView(t, 200)
+	records, err := e.Transfer("skydns.test.", 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	known := 0
+	for some := range records {
+		for _, rr := range some {
+			if rr.Header().Rrtype == dns.TypeA && rr.Header().Ttl < defaultTTL {
+				known++
+			}
+		}
+	}
+	if asked := slow.asked.Load(); known != 200 || asked != 200 {
+		t.Errorf("%d leases of 200 are known, %d were asked for", known, asked)
+	}
+}
+
+// hangingLease is an etcd that answers, but not for leases.
+type hangingLease struct{ etcdcv3.Lease }
+
+func (hangingLease) TimeToLive(ctx context.Context, _ etcdcv3.LeaseID, _ ...etcdcv3.LeaseOption) (*etcdcv3.LeaseTimeToLiveResponse, error) {
+	<-ctx.Done()
+	return nil, ctx.Err()
+}
+
+// Leases that cannot be known are no reason for an answer to fail, however many pages its keys have.
+func TestLeasesInPages(t *testing.T) {
+	s := start(t)
+	lease, err := s.Client.Grant(t.Context(), 600)
+	if err != nil {
+		t.Fatal(err)
+	}
+	const n = 100
+	for i := range n {
+		s.put(fmt.Sprintf("n%d.leased.skydns.test", i), fmt.Sprintf(`{"host":"192.0.2.%d"}`, i), etcdcv3.WithLease(lease.ID))
+	}
+	client, err := etcdcv3.New(etcdcv3.Config{Endpoints: s.Client.Endpoints(), Logger: quietLogger()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer client.Close()
+	client.Lease = hangingLease{client.Lease}
+	e := &Etcd{Zones: []string{"skydns.test."}, PathPrefix: "skydns", Client: client}
+	a, err := e.answer(t.Context(), "skydns.test.", requestFor("leased.skydns.test.", dns.TypeA), plugin.Options{})
+	if err != nil || len(a.records) != n {
+		t.Errorf("%d records, %v", len(a.records), err)
 	}
 }
 
@@ -183,6 +241,17 @@ func TestManyWarnings(t *testing.T) {
 	}
 	if now = now.Add(warnPause); due() != maxTexts {
 		t.Error("after a minute, others are not due")
+	}
+	// Texts that are known are not gone through for each of others: that took a second of a processor for 100,000.
+	if until := now.Add(warnPause); !w.full.Equal(until) {
+		t.Errorf("all are looked at again at %s, want %s", w.full, until)
+	}
+	w.last["1"] = now.Add(-time.Hour)
+	if w.due("another", now.Add(time.Second)) {
+		t.Error("all were looked at before one of them could be old")
+	}
+	if now = now.Add(warnPause); !w.due("another", now) {
+		t.Error("nothing is due any more")
 	}
 }
 
@@ -223,14 +292,3 @@ func TestPages(t *testing.T) {
 		}
 	}
 }
-	// Texts that are known are not gone through for each of others: that took a second of a processor for 100,000.
-	if until := now.Add(warnPause); !w.full.Equal(until) {
-		t.Errorf("all are looked at again at %s, want %s", w.full, until)
-	}
-	w.last["1"] = now.Add(-time.Hour)
-	if w.due("another", now.Add(time.Second)) {
-		t.Error("all were looked at before one of them could be old")
-	}
-	if now = now.Add(warnPause); !w.due("another", now) {
-		t.Error("nothing is due any more")
-	}

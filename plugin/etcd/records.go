@@ -44,10 +44,10 @@ func (e *Etcd) Records(ctx context.Context, state request.Request, exact bool) (
 	if wildcard {
 		r.pattern = strings.Split(msg.Path(name, e.PathPrefix), "/")
 	}
-	if err := e.get(ctx, path, which, func(kvs []*mvccpb.KeyValue, of int) { r.read(ctx, kvs, of) }); err != nil {
+	if err := e.get(ctx, path, which, r.read); err != nil {
 		return nil, err
 	}
-	return r.services, nil
+	return r.all(ctx), nil
 }
 
 // exists looks whether there is anything at the name of state, or below it. It returns no error if so.
@@ -83,18 +83,22 @@ type reader struct {
 	qtype    uint16
 	pattern  []string // a key with labels that stand for any, nil for no such
 	services []msg.Service
-	asked    int       // leases
-	until    time.Time // when leases are asked for no more; zero before the first one
+	leased   []leased
+}
+
+// leased is a service whose TTL is not known before its lease is.
+type leased struct {
+	at int
+	id etcdcv3.LeaseID
 }
 
 func (e *Etcd) reader(qtype uint16) *reader { return &reader{e: e, qtype: qtype} }
 
 // read adds the services of a page of keys, of so many in all.
-func (r *reader) read(ctx context.Context, kvs []*mvccpb.KeyValue, of int) {
+func (r *reader) read(kvs []*mvccpb.KeyValue, of int) {
 	if r.services == nil && r.pattern == nil {
 		r.services = make([]msg.Service, 0, of)
 	}
-	r.askLeases(ctx, kvs)
 	for _, kv := range kvs {
 		if r.pattern != nil && !fits(string(kv.Key), r.pattern) {
 			continue
@@ -114,7 +118,11 @@ func (r *reader) read(ctx context.Context, kvs []*mvccpb.KeyValue, of int) {
 			continue
 		}
 		s.Key = r.e.key(string(kv.Key))
-		s.TTL = r.e.ttl(kv.Lease, &s)
+		if kv.Lease != 0 {
+			r.leased = append(r.leased, leased{len(r.services), etcdcv3.LeaseID(kv.Lease)})
+		} else {
+			s.TTL = r.e.ttl(0, &s)
+		}
 		if s.Priority == 0 {
 			s.Priority = defaultPriority
 		}
@@ -125,24 +133,37 @@ func (r *reader) read(ctx context.Context, kvs []*mvccpb.KeyValue, of int) {
 // maxAnswerLeases is of how many leases those who ask for one name have to know: more records than that no message has.
 const maxAnswerLeases = 5000
 
-// askLeases has what is left of the leases of a page of keys known, as far as there is time: all of an answer's leases
-// together have as much as one.
-func (r *reader) askLeases(ctx context.Context, kvs []*mvccpb.KeyValue) {
-	var ids []etcdcv3.LeaseID
-	for _, kv := range kvs {
-		if kv.Lease != 0 && r.asked < maxAnswerLeases && (r.pattern == nil || fits(string(kv.Key), r.pattern)) {
-			ids = append(ids, etcdcv3.LeaseID(kv.Lease))
-			r.asked++
-		}
-	}
-	if len(ids) == 0 {
-		return
-	}
-	if r.until.IsZero() {
-		r.until = time.Now().Add(r.e.leasePatience())
+// all is the services that were read. Their leases are asked for when there are no more keys to come: all of them
+// together have as much time as one, and none of that which etcd has for the keys.
+func (r *reader) all(ctx context.Context) []msg.Service {
+	ids := r.leases()
+	return r.allAfter(ctx, ids[:min(len(ids), maxAnswerLeases)])
+}
+
+// allInTime is all, for somebody who waits as long as it takes, if etcd tells anything.
+func (r *reader) allInTime(ctx context.Context) []msg.Service {
+	return r.allAfter(ctx, slices.Collect(slices.Chunk(r.leases(), leaseAskers))...)
+}
+
+// leases is those of the services, in order.
+func (r *reader) leases() (ids []etcdcv3.LeaseID) {
+	for _, l := range r.leased {
+		ids = append(ids, l.id)
 	}
 	slices.Sort(ids)
-	r.e.leases.ask(ctx, r.e.client(), slices.Compact(ids), r.until)
+	return slices.Compact(ids)
+}
+
+// allAfter is the services, after leases were asked for, one part after the other.
+func (r *reader) allAfter(ctx context.Context, parts ...[]etcdcv3.LeaseID) []msg.Service {
+	for _, ids := range parts {
+		r.e.leases.ask(ctx, r.e.client(), ids, time.Now().Add(r.e.leasePatience()))
+	}
+	for _, l := range r.leased {
+		s := &r.services[l.at]
+		s.TTL = r.e.ttl(int64(l.id), s)
+	}
+	return r.services
 }
 
 var (

@@ -41,8 +41,8 @@ func (e *Etcd) Transfer(zone string, serial uint32) (<-chan []dns.RR, error) {
 			return
 		}
 		r := e.reader(dns.TypeTXT)
-		r.read(ctx, kvs, len(kvs))
-		services := r.services
+		r.read(kvs, len(kvs))
+		services := r.allInTime(ctx)
 		if servers, addresses, err := plugin.NS(ctx, e.still(kvs), zone, state, plugin.Options{}); err == nil && len(servers) > 0 {
 			out <- append(servers, addresses...)
 		}
