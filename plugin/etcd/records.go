@@ -130,14 +130,10 @@ func (r *reader) read(kvs []*mvccpb.KeyValue, of int) {
 	}
 }
 
-// maxAnswerLeases is of how many leases those who ask for one name have to know: more records than that no message has.
-const maxAnswerLeases = 5000
-
 // all is the services that were read. Their leases are asked for when there are no more keys to come: all of them
 // together have as much time as one, and none of that which etcd has for the keys.
 func (r *reader) all(ctx context.Context) []msg.Service {
-	ids := r.leases()
-	return r.allAfter(ctx, ids[:min(len(ids), maxAnswerLeases)])
+	return r.allAfter(ctx, r.leases())
 }
 
 // allInTime is all, for somebody who waits as long as it takes, if etcd tells anything.

@@ -88,6 +88,9 @@ const (
 	leaseTime   = 200 * time.Millisecond // for what is left of leases, where the rest of the answer is there already
 	leaseAskers = 16                     // that ask for leases of one answer at one time
 	maxLeases   = 100000
+
+	// maxAnswerLeases is of how many leases those who ask for one name have to know: more records than that no message has.
+	maxAnswerLeases = 5000
 )
 
 // ask asks for leases of which enough is not known. It waits for etcd until a time; if that tells nothing, what was known
@@ -101,6 +104,8 @@ func (l *leases) ask(ctx context.Context, client *etcdcv3.Client, ids []etcdcv3.
 	if len(ids) == 0 || client == nil {
 		return
 	}
+	l.sort(ids)
+	ids = ids[:min(len(ids), maxAnswerLeases)]
 	asking, cancel := context.WithDeadline(ctx, until)
 	defer cancel()
 	var next, told atomic.Int64
@@ -125,6 +130,13 @@ func (l *leases) ask(ctx context.Context, client *etcdcv3.Client, ids []etcdcv3.
 		l.quiet = time.Now().Add(leaseKnown)
 		l.mu.Unlock()
 	}
+}
+
+// sort puts those before others of which nothing is known, or for the longest time: there may be no time for all.
+func (l *leases) sort(ids []etcdcv3.LeaseID) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	slices.SortFunc(ids, func(a, b etcdcv3.LeaseID) int { return l.all[a].asked.Compare(l.all[b].asked) })
 }
 
 // askOne asks for one lease, and remembers what is left of it.
