@@ -13,8 +13,10 @@ package conn
 
 import (
 	"crypto/tls"
+	"errors"
 	"io"
 	"net"
+	"os"
 	"sync/atomic"
 	"time"
 
@@ -258,9 +260,11 @@ const (
 // Linger has the connection read on for a moment when it ends, for a last word to a client that may still be sending.
 func (c *Conn) Linger() { c.lingers = true }
 
-// HangUp writes what has been added and closes the connection, though queries are at work. They keep its place.
+// HangUp writes what has been added and closes the connection, though queries are at work. They keep its place, and
+// what they answer is not written: an error of that would close it at once, without its lingering.
 func (c *Conn) HangUp() {
 	c.Out.complete()
+	c.Out.end()
 	c.close()
 }
 
@@ -272,8 +276,16 @@ func (c *Conn) close() {
 		c.tls.CloseWrite()
 	}
 	if (c.lingers || c.Stopping()) && c.low.CloseWrite() == nil {
-		c.conn.SetReadDeadline(time.Now().Add(lingerTime))
-		io.Copy(io.Discard, io.LimitReader(c.conn, lingerSpace))
+		c.linger()
 	}
 	c.conn.Close()
+}
+
+// linger reads the connection on for lingerTime. What is answered meanwhile may set another deadline: see answered.
+func (c *Conn) linger() {
+	from, end := io.LimitReader(c.conn, lingerSpace), time.Now().Add(lingerTime)
+	for err := os.ErrDeadlineExceeded; errors.Is(err, os.ErrDeadlineExceeded) && time.Now().Before(end); {
+		c.conn.SetReadDeadline(end)
+		_, err = io.Copy(io.Discard, from)
+	}
 }
