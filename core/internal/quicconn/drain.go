@@ -208,10 +208,7 @@ func (c *Conn) drain(ctx context.Context, last time.Time) {
 		case <-ctx.Done():
 			return
 		}
-		quiet, before := c.quietTime(), c.last.Load()
-		if time.Until(last) < busyTime {
-			quiet = flushTime
-		}
+		quiet, before := quietTime(c.roundTrip(), time.Until(last)), c.last.Load()
 		// Closing throws away what has not been sent.
 		if !pause(ctx, quiet) {
 			return
@@ -223,14 +220,23 @@ func (c *Conn) drain(ctx context.Context, last time.Time) {
 	}
 }
 
-// quietTime is how long nothing has to come from a client until it has nothing more to ask. One that was told to go
-// learns of that half a round trip later, and what it has asked until then is another half on its way. What is not
-// taken any more it asks elsewhere, if it learns of that before the connection is closed.
-func (c *Conn) quietTime() time.Duration {
-	if c.tell.Load() == nil {
-		return service.DrainTime
+// quietTime is how long nothing has to come from a client until it has nothing more to ask, of one that is listened to
+// for the time left. One that was told to go learns of that half a round trip later, and what it has asked until then
+// is another half on its way. What is not taken any more it asks elsewhere, if it learns of that before the connection
+// is closed.
+func quietTime(roundTrip, left time.Duration) time.Duration {
+	if left < busyTime {
+		return flushTime
 	}
-	return max(service.DrainTime, c.ConnectionStats().SmoothedRTT*5/4)
+	return min(max(service.DrainTime, roundTrip*5/4), left)
+}
+
+// roundTrip is that of a client that was told to go, 0 of one that was not.
+func (c *Conn) roundTrip() time.Duration {
+	if c.tell.Load() == nil {
+		return 0
+	}
+	return c.ConnectionStats().SmoothedRTT
 }
 
 // leaveTime is how long a connection that gives way is kept for queries that came before its client was told.

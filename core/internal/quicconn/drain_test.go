@@ -198,3 +198,19 @@ func TestStopFindsShortPauses(t *testing.T) {
 		}
 	}
 }
+
+// A client that is told to go is awaited for a round trip, but no longer than others that keep asking.
+func TestQuietTime(t *testing.T) {
+	for _, test := range []struct{ roundTrip, left, want time.Duration }{
+		{0, lastTime, service.DrainTime},
+		{service.DrainTime / 5, lastTime, service.DrainTime},
+		{200 * time.Millisecond, lastTime, 250 * time.Millisecond},
+		{3 * time.Second, lastTime, lastTime},
+		{200 * time.Millisecond, busyTime - 1, flushTime},
+		{3 * time.Second, -lastTime, flushTime},
+	} {
+		if got := quietTime(test.roundTrip, test.left); got != test.want {
+			t.Errorf("%v of %v: got %v, want %v", test.roundTrip, test.left, got, test.want)
+		}
+	}
+}
