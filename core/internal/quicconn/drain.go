@@ -223,12 +223,15 @@ func (c *Conn) drain(ctx context.Context, last time.Time) {
 // quietTime is how long nothing has to come from a client until it has nothing more to ask, of one that is listened to
 // for the time left. One that was told to go learns of that half a round trip later, and what it has asked until then
 // is another half on its way. What is not taken any more it asks elsewhere, if it learns of that before the connection
-// is closed.
+// is closed. As it asks no more, it needs no shorter pause: the end of a long reply has more time to leave.
 func quietTime(roundTrip, left time.Duration) time.Duration {
-	if left < busyTime {
+	switch {
+	case roundTrip > 0:
+		return max(service.DrainTime, min(roundTrip*5/4, left))
+	case left < busyTime:
 		return flushTime
 	}
-	return min(max(service.DrainTime, roundTrip*5/4), left)
+	return service.DrainTime
 }
 
 // roundTrip is that of a client that was told to go, 0 of one that was not.

@@ -206,8 +206,10 @@ func TestQuietTime(t *testing.T) {
 		{service.DrainTime / 5, lastTime, service.DrainTime},
 		{200 * time.Millisecond, lastTime, 250 * time.Millisecond},
 		{3 * time.Second, lastTime, lastTime},
-		{200 * time.Millisecond, busyTime - 1, flushTime},
-		{3 * time.Second, -lastTime, flushTime},
+		{200 * time.Millisecond, busyTime - 1, 250 * time.Millisecond},
+		{0, busyTime - 1, flushTime},
+		{0, 0, flushTime},
+		{200 * time.Millisecond, 0, service.DrainTime},
 	} {
 		if got := quietTime(test.roundTrip, test.left); got != test.want {
 			t.Errorf("%v of %v: got %v, want %v", test.roundTrip, test.left, got, test.want)
