@@ -148,6 +148,8 @@ func (h *lostClient) ServeWire(ctx context.Context, w *wire.Reply, q *wire.Query
 		if h.runs.Add(1) == 1 {
 			close(h.began)
 			<-h.gone
+		} else {
+			time.Sleep(time.Millisecond) // in which replies are written
 		}
 	}
 	return h.Lane.ServeWire(ctx, w, q)
@@ -167,7 +169,7 @@ func TestClientIsGone(t *testing.T) {
 	c.(*net.TCPConn).SetLinger(0) // the connection is reset, and the server's socket knows at once
 	c.Close()
 	close(h.gone)
-	time.Sleep(200 * time.Millisecond) // in which all would be answered, most likely
+	time.Sleep(4 * n * time.Millisecond) // in which all would be answered, most likely
 	if got := h.runs.Load(); got >= n/2 {
 		t.Errorf("%d of %d queries are answered for nobody", got, n)
 	}
