@@ -127,7 +127,7 @@ func TestIdleSinceReady(t *testing.T) {
 		fmt.Fprintln(first, "slow")
 		<-of.begun
 		<-since
-		slow := &pausing{Conn: coretest.Dial(t, from.Addr().String()), paused: make(chan struct{}), goOn: make(chan struct{})}
+		slow := coretest.DialPausing(t, from.Addr().String())
 		c := net.Conn(slow)
 		if tc.config != nil {
 			c = tls.Client(slow, clients.Trusting)
@@ -137,11 +137,11 @@ func TestIdleSinceReady(t *testing.T) {
 		if tc.places == 1 {
 			eventually.Holds(t, "it waits for a place", func() bool { return coretest.Limited(s, "connections") == 1 })
 		} else {
-			<-slow.paused
+			<-slow.Paused
 		}
 		until := service.Now()
 		close(of.slow)
-		close(slow.goOn)
+		close(slow.GoOn)
 		if at := <-since; at < until {
 			t.Errorf("%s: idle for %v as it begins", name, time.Duration(until-at))
 		}

@@ -19,35 +19,19 @@ import (
 	"github.com/coredns/coredns/test/clients"
 )
 
-// pausing is a connection whose second write and those after it wait for a word.
-type pausing struct {
-	net.Conn
-	writes int
-	paused chan struct{} // closed when the second one waits
-	goOn   chan struct{}
-}
-
-func (p *pausing) Write(b []byte) (int, error) {
-	if p.writes++; p.writes == 2 {
-		close(p.paused)
-		<-p.goOn
-	}
-	return p.Conn.Write(b)
-}
-
 // A client in the middle of its handshake is served when the server stops; one that has said nothing is not waited
 // for.
 func TestStopWithinHandshake(t *testing.T) {
 	config := coretest.Certificate(t, "lines")
 	l, addr, end := serveLines(t, lineService(t), newLineServer(), config, nil)
 	silent := coretest.Dial(t, addr)
-	slow := &pausing{Conn: coretest.Dial(t, addr), paused: make(chan struct{}), goOn: make(chan struct{})}
+	slow := coretest.DialPausing(t, addr)
 	offer := clients.Trusting.Clone()
 	offer.NextProtos = []string{"lines"}
 	c := tls.Client(slow, offer)
 	answer := make(chan string, 1)
 	go func() { answer <- told(t, c, "who") }()
-	<-slow.paused
+	<-slow.Paused
 	eventually.Holds(t, "the silent client is served, too", func() bool {
 		l.mu.Lock()
 		defer l.mu.Unlock()
@@ -58,7 +42,7 @@ func TestStopWithinHandshake(t *testing.T) {
 		t.Error("the silent client is not sent away")
 	}
 	time.Sleep(2 * service.DrainTime) // is longer than others are waited for
-	close(slow.goOn)
+	close(slow.GoOn)
 	if got := <-answer; got != "127.0.0.1" {
 		t.Errorf("the slow client got %s", got)
 	}

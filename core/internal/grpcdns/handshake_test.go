@@ -16,22 +16,6 @@ import (
 	"github.com/coredns/coredns/test/clients"
 )
 
-// pausing is a connection whose second write and those after it wait for a word.
-type pausing struct {
-	net.Conn
-	writes int
-	paused chan struct{} // closed when the second one waits
-	goOn   chan struct{}
-}
-
-func (p *pausing) Write(b []byte) (int, error) {
-	if p.writes++; p.writes == 2 {
-		close(p.paused)
-		<-p.goOn
-	}
-	return p.Conn.Write(b)
-}
-
 // begin begins HTTP/2 on c, and makes a call.
 func begin(t *testing.T, c net.Conn) *coretest.H2 {
 	p := coretest.NewH2(t, c)
@@ -58,7 +42,7 @@ func TestStopWithinHandshake(t *testing.T) {
 	silent := coretest.Dial(t, s.addr)
 	other := begin(t, coretest.DialH2(t, s.addr).Conn)
 	replied(other, 1)
-	slow := &pausing{Conn: coretest.Dial(t, s.addr), paused: make(chan struct{}), goOn: make(chan struct{})}
+	slow := coretest.DialPausing(t, s.addr)
 	offer := clients.Trusting.Clone()
 	offer.NextProtos = []string{"h2"}
 	c := tls.Client(slow, offer)
@@ -67,7 +51,7 @@ func TestStopWithinHandshake(t *testing.T) {
 		defer close(answered)
 		answer(begin(t, c))
 	}()
-	<-slow.paused
+	<-slow.Paused
 	far := coretest.NewH2(t, coretest.DialH2(t, s.addr).Conn)
 	io.WriteString(far.Conn, http2.ClientPreface)
 	far.Framer.WriteSettings()
@@ -85,7 +69,7 @@ func TestStopWithinHandshake(t *testing.T) {
 	time.Sleep(4 * service.DrainTime) // is longer than others are waited for
 	call(t, far, 1, "www.")
 	answer(far)
-	close(slow.goOn)
+	close(slow.GoOn)
 	<-answered
 	ended()
 }
