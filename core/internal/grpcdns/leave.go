@@ -78,6 +78,27 @@ func (f *frames) leave() {
 	f.tell()
 }
 
+// learnTime is how long a client has, when the server stops, to learn that it is to go. What it calls until then is on
+// its way. Only tests change it.
+var learnTime = 250 * time.Millisecond
+
+// tell tells the clients to go that there are. The library does not before all handshakes are over.
+func (t *Transport) tell() {
+	t.admission.Each(func(conn any) {
+		c := conn.(*admittedConn)
+		if f := c.frames.Load(); f != nil {
+			c.told.Store(service.Now())
+			go f.leave()
+		}
+	})
+}
+
+// learns reports whether a client that was told to go may not know that yet.
+func (c *admittedConn) learns() bool {
+	at := c.told.Load()
+	return at > 0 && service.Now()-at < int64(learnTime)
+}
+
 // Evict implements conn.Evictable. A client that was told asks on another connection from then on. For the moment until
 // it knows, closing would lose its calls.
 func (c *admittedConn) Evict(now bool) {
