@@ -69,11 +69,11 @@ func (l *quicLink) askHTTP3(ctx context.Context, s *quic.Stream, r *httpRequest,
 	}
 	defer l.leaves(s)
 	if _, err := s.Write(r.appendHTTP3(nil)); err != nil && !enough(err) {
-		return nil, l.streamFailed(ctx, "write", err)
+		return nil, l.streamFailed(ctx, s, "write", err)
 	}
 	s.Close() // there is one request on each stream
 	if _, err := buf.ReadFrom(io.LimitReader(s, maxHTTP3Stream+1)); err != nil {
-		return nil, l.streamFailed(ctx, "read", err)
+		return nil, l.streamFailed(ctx, s, "read", err)
 	}
 	if buf.Len() > maxHTTP3Stream {
 		s.CancelRead(quic.StreamErrorCode(codeExcessiveLoad))
@@ -94,16 +94,17 @@ func enough(err error) bool {
 	return errors.As(err, &cut) && cut.Remote && cut.ErrorCode == quic.StreamErrorCode(codeNoError)
 }
 
-// streamFailed is err, of an operation on a stream of l. A connection whose streams fail, though it is open, takes no
-// more requests: streams may be all that does not work any more. A request that is rejected may be made again (RFC 9114
-// §4.1.1).
-func (l *quicLink) streamFailed(ctx context.Context, op string, err error) error {
+// streamFailed is err, of an operation on s. A connection whose streams fail, though it is open, takes no more
+// requests: streams may be all that does not work any more. A request that is rejected, or that the upstream has gone
+// away from, may be made again (RFC 9114 §4.1.1, §5.2).
+func (l *quicLink) streamFailed(ctx context.Context, s *quic.Stream, op string, err error) error {
 	var cut *quic.StreamError
 	if ctx.Err() == nil && errors.As(err, &cut) {
 		l.pool.mu.Lock()
 		l.pool.retire(l)
+		taken := l.takes(s)
 		l.pool.mu.Unlock()
-		if cut.ErrorCode == codeRequestRejected {
+		if !taken || cut.ErrorCode == codeRequestRejected {
 			return errNotTaken
 		}
 	}

@@ -143,10 +143,9 @@ func (l *quicLink) goesAway(id quic.StreamID) error {
 		return http3Fault{codeID, "GOAWAY"}
 	}
 	l.http3.told, l.http3.taken = true, id
-	for under, s := range l.http3.asking {
-		if under >= id {
-			s.CancelRead(codeRequestRejected)
-			s.CancelWrite(codeRequestRejected)
+	for _, s := range l.http3.asking {
+		if !l.takes(s) {
+			l.cancel(s)
 		}
 	}
 	q.retire(l)
@@ -160,13 +159,15 @@ func (l *quicLink) isAway() bool {
 	return l.http3.told
 }
 
+// takes reports whether a request on s is one that the upstream takes, as far as it has told. The pool's lock is held.
+func (l *quicLink) takes(s *quic.Stream) bool { return !l.http3.told || s.StreamID() < l.http3.taken }
+
 // enter reports whether a request may be made on s, and has it stop waiting if the upstream goes away.
 func (l *quicLink) enter(s *quic.Stream) bool {
 	l.pool.mu.Lock()
 	defer l.pool.mu.Unlock()
-	if l.http3.told && s.StreamID() >= l.http3.taken {
-		s.CancelRead(codeRequestCancelled)
-		s.CancelWrite(codeRequestCancelled)
+	if !l.takes(s) {
+		l.cancel(s)
 		return false
 	}
 	l.http3.asking[s.StreamID()] = s

@@ -182,6 +182,12 @@ func TestHTTP3GoesAwayUnderRequests(t *testing.T) {
 		for _, s := range all {
 			if s.StreamID() < 4*before {
 				time.AfterFunc(200*time.Millisecond, func() { answersHTTP3(s) })
+				continue
+			}
+			<-s.Context().Done() // no client may say that it rejects (RFC 9114 §4.1.1)
+			var cut *quic.StreamError
+			if err := context.Cause(s.Context()); !errors.As(err, &cut) || cut.ErrorCode != codeRequestCancelled {
+				t.Errorf("the client cancels with %v", err)
 			}
 		}
 		<-c.Context().Done()

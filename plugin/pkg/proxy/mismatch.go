@@ -1,7 +1,9 @@
 package proxy
 
-import "github.com/coredns/coredns/plugin/pkg/replies"
-import "github.com/coredns/coredns/plugin/pkg/wire"
+import (
+	"github.com/coredns/coredns/plugin/pkg/replies"
+	"github.com/coredns/coredns/plugin/pkg/wire"
+)
 
 // opcodeBits are those of the opcode, in its octet of the header. Queries to a Peer have none of them set.
 const opcodeBits = 0x78

@@ -103,11 +103,14 @@ func (q *quicPool) ask(ctx context.Context, got func(net.Addr), on func(*quicLin
 
 // ask has a query asked on s, which is given up with ctx.
 func (l *quicLink) ask(ctx context.Context, s *quic.Stream, on func(*quicLink, *quic.Stream) error) error {
-	defer context.AfterFunc(ctx, func() {
-		s.CancelRead(l.pool.speaks.cancelled)
-		s.CancelWrite(l.pool.speaks.cancelled)
-	})()
+	defer context.AfterFunc(ctx, func() { l.cancel(s) })()
 	return on(l, s)
+}
+
+// cancel gives up the query on s.
+func (l *quicLink) cancel(s *quic.Stream) {
+	s.CancelRead(l.pool.speaks.cancelled)
+	s.CancelWrite(l.pool.speaks.cancelled)
 }
 
 // get is a connection with one user more, and whether it was open before.
