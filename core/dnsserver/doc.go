@@ -17,7 +17,8 @@
 //   - a server: server.go, listen.go and shared.go (its sockets); the kinds of it: plain.go, tls.go, http.go, https.go,
 //     https3.go, quic.go, grpc.go; proxy.go, cookies.go and limits.go are what blocks say of listeners.
 //   - begin and end: generation.go, restart.go and takeover.go (a reload), reread.go (what it reads), failure.go (a
-//     start that fails), ends.go, hooks.go and instances.go (what caddy leaves out), listing.go (the first lines).
+//     start that fails), stop.go, ends.go, hooks.go and instances.go (what caddy leaves out), listing.go (the first
+//     lines).
 //   - a process in the place of another one: inherited.go, duplicates.go.
 //   - memory: collections.go.
 //

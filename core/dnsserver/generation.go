@@ -5,6 +5,7 @@ import (
 	"io"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/coredns/coredns/core/internal/udp"
@@ -42,7 +43,10 @@ type generation struct {
 	drained  chan struct{} // closed when no query of ours is in flight, or the grace period is over
 	late     chan struct{} // closed reloadTime after it was begun to wait for that
 	ending   sync.Once
-	ended    chan struct{} // closed when the plugins are shut down
+
+	connected    atomic.Int32  // servers whose connections have not been stopped
+	disconnected chan struct{} // closed when there are none
+	ended        chan struct{} // closed when the plugins are shut down
 
 	mu        sync.Mutex
 	previous  *generation // whose place this one takes; nil once that has ended
@@ -70,9 +74,10 @@ const (
 func (d *dnsContext) newGeneration(servers []server) {
 	g := &generation{
 		instance: d.instance, plugins: d.instance.OnShutdown, ends: &d.ends,
-		drained: make(chan struct{}), late: make(chan struct{}), ended: make(chan struct{}), opened: make(chan struct{}), settled: make(chan struct{}),
-		replacing: make(chan struct{}, 1),
+		drained: make(chan struct{}), late: make(chan struct{}), ended: make(chan struct{}), opened: make(chan struct{}),
+		disconnected: make(chan struct{}), settled: make(chan struct{}), replacing: make(chan struct{}, 1),
 	}
+	g.connected.Store(int32(len(servers)))
 	for _, s := range servers {
 		g.servers = append(g.servers, s.base())
 		s.base().generation = g

@@ -2,7 +2,6 @@ package dnsserver
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"math"
@@ -22,7 +21,6 @@ import (
 	"github.com/coredns/coredns/plugin/pkg/keyring"
 	"github.com/coredns/coredns/plugin/pkg/log"
 	"github.com/coredns/coredns/plugin/pkg/proxyproto"
-	"github.com/coredns/coredns/plugin/pkg/systemd"
 	"github.com/coredns/coredns/plugin/pkg/transport"
 	"github.com/coredns/coredns/plugin/pkg/wire"
 
@@ -279,73 +277,6 @@ func (s *Server) isTold() bool {
 	default:
 		return false
 	}
-}
-
-// Stop makes all transports take no more queries, waits for those in flight, for a
-// grace period at most, and closes the sockets. If queries outlive it, the error is
-// context.DeadlineExceeded. Further calls return what the first did.
-//
-// In a reload, transports that the next server has taken over go on. Stop then waits but shortly for queries in
-// flight; they are answered afterwards.
-func (s *Server) Stop() error {
-	s.telling.Do(func() { close(s.told) })
-	if s.generation.successor() == nil {
-		// Caddy stops one server after the other: their slow queries would be waited for in turn.
-		if s.generation != nil {
-			<-s.generation.drain()
-		}
-		s.drain()
-		return s.stopErr
-	}
-	s.generation.drain()
-	done := make(chan error)
-	go func() { s.drain(); done <- s.stopErr }()
-	select {
-	case err := <-done:
-		return err
-	case <-s.generation.late:
-	}
-	go func() {
-		if err := <-done; err != nil {
-			log.Errorf("Stopping %s: %v", s.Addr, err)
-		}
-	}()
-	return nil
-}
-
-// drain does what Stop promises, once; it returns when that is done.
-func (s *Server) drain() {
-	s.stopOnce.Do(func() {
-		defer close(s.drained)
-		s.mu.Lock()
-		s.stopped = true
-		running, passed, spare := s.running, s.passed, s.spare
-		s.mu.Unlock()
-
-		// Who comes at the last moment is better served by others: other processes, or other sockets of a reload.
-		// Sockets that a service manager has are left as they are: it gives them to the next process.
-		s.service().Leaving.Store((s.leaving.Load() || !s.hasSuccessor()) && !systemd.Keeps(s.hostPort()))
-		ctx, cancel := context.WithTimeout(context.Background(), s.grace)
-		defer cancel()
-		errs := make([]error, len(running)+1)
-		var wg sync.WaitGroup
-		for i, t := range running {
-			wg.Go(func() { errs[i] = t.Stop(ctx) })
-		}
-		wg.Go(func() { errs[len(running)] = s.service().LetGo(ctx, passed) })
-		wg.Wait()
-		for _, c := range spare {
-			c.Close()
-		}
-		if p := s.setPacket(nil); p != nil {
-			p.Close()
-		}
-		log.Sync() // the process may end now
-		s.stopErr = errors.Join(errs...)
-		if errors.Is(s.stopErr, context.DeadlineExceeded) {
-			s.stopErr = context.DeadlineExceeded
-		}
-	})
 }
 
 // Address is Addr, with a number for further servers there; with it a reload pairs old and new servers, and so does
