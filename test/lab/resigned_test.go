@@ -36,9 +36,12 @@ func parentOf(name string) string {
 }
 
 // newPen makes a key of a zone.
-func newPen(zone string) *pen {
-	k := &dns.DNSKEY{Hdr: dns.RR_Header{Name: zone, Rrtype: dns.TypeDNSKEY, Class: dns.ClassINET, Ttl: 300}, Flags: 257, Protocol: 3, Algorithm: dns.ECDSAP256SHA256}
-	private, err := k.Generate(256)
+func newPen(zone string) *pen { return penOf(zone, dns.ECDSAP256SHA256, 256) }
+
+// penOf is newPen for a key of an algorithm, with so many bits.
+func penOf(zone string, algorithm uint8, bits int) *pen {
+	k := &dns.DNSKEY{Hdr: dns.RR_Header{Name: zone, Rrtype: dns.TypeDNSKEY, Class: dns.ClassINET, Ttl: 300}, Flags: 257, Protocol: 3, Algorithm: algorithm}
+	private, err := k.Generate(bits)
 	if err != nil {
 		panic(err)
 	}

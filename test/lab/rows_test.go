@@ -59,14 +59,20 @@ func said(t *testing.T, server, name string, typ uint16, change func(*dns.Msg)) 
 }
 
 // upstream is how many queries this process has sent to servers of zones.
-func upstream(t *testing.T) (n float64) {
+func upstream(t *testing.T) float64 {
+	t.Helper()
+	return counted(t, "coredns_recurse_queries_total")
+}
+
+// counted is the sum of the counters of a name.
+func counted(t *testing.T, name string) (n float64) {
 	t.Helper()
 	all, err := prometheus.DefaultGatherer.Gather()
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, f := range all {
-		if f.GetName() == "coredns_recurse_queries_total" {
+		if f.GetName() == name {
 			for _, m := range f.GetMetric() {
 				n += m.GetCounter().GetValue()
 			}

@@ -88,6 +88,33 @@ func TestKeyTrap(t *testing.T) {
 	}
 }
 
+// KeyTrap among the keys that a DS record may speak for, of which the right one comes last.
+func TestKeyTrapForDS(t *testing.T) {
+	w, _, z := lab(t, dns.ED25519)
+	var keys []dns.RR
+	for i := range 6 {
+		b, err := base64.StdEncoding.DecodeString(z.key.PublicKey)
+		if err != nil {
+			t.Fatal(err)
+		}
+		copy(b[4*i:], []byte{b[4*i+2], b[4*i+3], b[4*i], b[4*i+1]}) // a tag is a sum of words
+		k := dns.Copy(z.key).(*dns.DNSKEY)
+		k.PublicKey = base64.StdEncoding.EncodeToString(b)
+		if k.KeyTag() != z.key.KeyTag() {
+			t.Fatalf("tag %d, want %d", k.KeyTag(), z.key.KeyTag())
+		}
+		keys = append(keys, k)
+	}
+	keys = append(keys, z.key)
+	w.put("example.", dns.TypeDNSKEY, 0, z.sign(t, "", keys...), nil)
+	good := message(t, "www.example.", dns.TypeA, 0, z.signed(t, "", "www.example. 300 IN A 192.0.2.1"), nil)
+	w.hostile(t, "keys of one tag", "keys_per_tag", "www.example.", dns.ED25519, good)
+	w.put("example.", dns.TypeDNSKEY, 0, z.sign(t, "", keys[5:]...), nil) // the second one is looked at
+	if v := w.judge("www.example.", dns.TypeA, good); v.Status != Secure {
+		t.Errorf("of two keys: %v %d %q", v.Status, v.Code, v.Text)
+	}
+}
+
 // A chain of zones in each of which the good signature comes last, and one check after the other is spent.
 func TestManyBadSignatures(t *testing.T) {
 	for _, a := range []uint8{dns.ECDSAP384SHA384, dns.ED448} {

@@ -30,7 +30,7 @@ const mostKeyOctets = 16 << 10
 // trusted is the keys that DS records or anchors speak for. The Finding is
 // insecure if none of the records can be used.
 func (t *Task) trusted(name string, c *Node, keys []*key) (good []*key, f Finding) {
-	usable, odd, tried, unfit := 0, 0, 0, false
+	usable, odd, tried, unfit, crowded := 0, 0, 0, false, false
 	for _, a := range c.anchors {
 		if k := parseKey(a); k == nil || !t.serves(name, k.algorithm) || k.public == nil {
 			continue
@@ -58,6 +58,7 @@ func (t *Task) trusted(name string, c *Node, keys []*key) (good []*key, f Findin
 				continue
 			}
 			if tagged--; tagged < 0 {
+				crowded = true
 				break
 			}
 			if tried++; tried > t.conf.Budget.DS {
@@ -81,7 +82,9 @@ func (t *Task) trusted(name string, c *Node, keys []*key) (good []*key, f Findin
 	case odd >= usable && odd > 0: // all that is spoken for are keys of sizes that are not served
 		return nil, Finding{Status: Insecure, Code: dns.ExtendedErrorCodeUnsupportedDNSKEYAlgorithm, Told: true, Text: "key size"}
 	}
-	if unfit {
+	if crowded { // it may speak for one that was not looked at
+		t.over = "keys_per_tag"
+	} else if unfit {
 		return nil, bogus(dns.ExtendedErrorCodeNoZoneKeyBitSet, "no zone key matches DS of "+clip(rrset.Text(name)))
 	}
 	return nil, bogus(dns.ExtendedErrorCodeDNSKEYMissing, "no DNSKEY matches DS of "+clip(rrset.Text(name)))

@@ -1,0 +1,338 @@
+package lab
+
+import (
+	"encoding/base64"
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/miekg/dns"
+)
+
+// hostile is a signed zone below the root that wants a validator to work.
+type hostile struct {
+	*pen
+	name  string
+	keys  []dns.RR                               // of its DNSKEY RRset
+	ds    []dns.RR                               // that the root has of it
+	sign  func(p *pen, set ...dns.RR) []dns.RR   // a set with its signatures
+	reply func(h *hostile, name string) *dns.Msg // to a name below it
+}
+
+// newHostile is a zone with nothing wrong in it.
+func newHostile(name string, algorithm uint8, bits int) *hostile {
+	p := penOf(name, algorithm, bits)
+	return &hostile{name: name, pen: p, keys: []dns.RR{p.key}, ds: []dns.RR{p.key.ToDS(dns.SHA256)}, sign: spoiled(0), reply: address}
+}
+
+func address(h *hostile, name string) *dns.Msg {
+	return &dns.Msg{Answer: h.sign(h.pen, record(name+" 300 IN A 192.0.2.1"))}
+}
+
+// spoiled signs a set, and puts so many signatures that do not hold before the one that does.
+func spoiled(n int) func(p *pen, set ...dns.RR) []dns.RR {
+	return func(p *pen, set ...dns.RR) []dns.RR {
+		good, all := p.sign(set, nil), set[:len(set):len(set)]
+		for i := range n {
+			bad := dns.Copy(good).(*dns.RRSIG)
+			bad.Expiration -= uint32(i + 1)
+			all = append(all, bad)
+		}
+		return append(all, good)
+	}
+}
+
+// keysWell signs the keys as is right, and all else by sign.
+func keysWell(sign func(p *pen, set ...dns.RR) []dns.RR) func(p *pen, set ...dns.RR) []dns.RR {
+	return func(p *pen, set ...dns.RR) []dns.RR {
+		if set[0].Header().Rrtype == dns.TypeDNSKEY {
+			return spoiled(0)(p, set...)
+		}
+		return sign(p, set...)
+	}
+}
+
+// twins are other keys with the tag of an RSA key, which is a sum of words of two octets: two of these change places.
+func twins(k *dns.DNSKEY, n int) (all []dns.RR) {
+	for i := range n {
+		b, err := base64.StdEncoding.DecodeString(k.PublicKey)
+		if err != nil {
+			panic(err)
+		}
+		one, two := 20+4*i, 22+4*i
+		b[one], b[one+1], b[two], b[two+1] = b[two], b[two+1], b[one], b[one+1]
+		t := dns.Copy(k).(*dns.DNSKEY)
+		t.PublicKey = base64.StdEncoding.EncodeToString(b)
+		if t.KeyTag() != k.KeyTag() || t.PublicKey == k.PublicKey {
+			panic("no twin")
+		}
+		all = append(all, t)
+	}
+	return all
+}
+
+// wrongDS is so many DS records for none of its keys.
+func (h *hostile) wrongDS(n int) (all []dns.RR) {
+	for i := range n {
+		d := h.key.ToDS(dns.SHA256)
+		d.Digest = fmt.Sprintf("%064x", i)
+		all = append(all, d)
+	}
+	return all
+}
+
+// nsec3 denies by the records of so many chains, each with a salt of so many octets.
+func nsec3(iterations, salt, chains int) func(h *hostile, name string) *dns.Msg {
+	const digits = "0123456789ABCDEFGHIJKLMNOPQRSTUV"
+	return func(h *hostile, name string) *dns.Msg {
+		m := &dns.Msg{Ns: h.soa()}
+		m.Rcode = dns.RcodeNameError
+		for i := range chains {
+			hex := strings.Repeat(fmt.Sprintf("%02x", i), salt)
+			for _, n := range []string{h.name, "b." + h.name, "*." + h.name} {
+				hash := dns.HashName(n, dns.SHA1, uint16(iterations), hex)
+				last := strings.IndexByte(digits, hash[len(hash)-1])
+				m.Ns = append(m.Ns, h.sign(h.pen, &dns.NSEC3{
+					Hdr:  dns.RR_Header{Name: hash + "." + h.name, Rrtype: dns.TypeNSEC3, Class: dns.ClassINET, Ttl: 300},
+					Hash: dns.SHA1, Iterations: uint16(iterations), SaltLength: uint8(salt), Salt: hex, HashLength: 20,
+					NextDomain: hash[:len(hash)-1] + digits[(last+1)%32:][:1], TypeBitMap: []uint16{dns.TypeA, dns.TypeRRSIG},
+				})...)
+			}
+		}
+		return m
+	}
+}
+
+func (h *hostile) soa() []dns.RR {
+	return spoiled(0)(h.pen, record(h.name+" 300 IN SOA a. b. 1 2 3 4 300"))
+}
+
+// hostiles is the zones, with what clients hear of names in them: return code, AD, info code, text.
+func hostiles() (all []*hostile, want map[string]string) {
+	want = map[string]string{}
+	add := func(name, heard string, algorithm uint8, bits int) *hostile {
+		h := newHostile(name+".", algorithm, bits)
+		all, want[h.name] = append(all, h), heard
+		return h
+	}
+	const ec, rsa = dns.ECDSAP256SHA256, dns.RSASHA256
+	add("good", "NOERROR 1 ", ec, 256)
+
+	// Signatures (CVE-2023-50387): of 8 one holds, of 61 none that is looked at, and each of many may be of each of many keys.
+	add("some-signatures", "NOERROR 1 ", ec, 256).sign = spoiled(7)
+	add("signatures", "SERVFAIL 0 6 no good RRSIG for", ec, 256).sign = keysWell(spoiled(60))
+	trap := add("keytrap", "SERVFAIL 0 5 budget keys_per_tag", rsa, 2048)
+	trap.keys, trap.sign = append(twins(trap.key, 12), trap.key), keysWell(spoiled(30))
+	trap = add("keytrap-keys", "SERVFAIL 0 5 budget keys_per_tag", rsa, 2048) // which are signed so, too
+	trap.keys, trap.sign = append(twins(trap.key, 12), trap.key), spoiled(12)
+
+	h := add("ds", "SERVFAIL 0 9 no DNSKEY matches DS of ds.", ec, 256)
+	h.ds = h.wrongDS(250)
+	h = add("more-ds", "SERVFAIL 0 24 an RRset has too many records", ec, 256)
+	h.ds = h.wrongDS(500)
+
+	// Hashes (CVE-2023-50868): of a long name, long salts, many chains.
+	add("nsec3", "SERVFAIL 0 5 budget nsec3_hashes", ec, 256).reply = nsec3(50, 0, 1)
+	add("nsec3-salt", "SERVFAIL 0 5 budget nsec3_hashes", ec, 256).reply = nsec3(50, 250, 1)
+	add("nsec3-names", "SERVFAIL 0 5 budget nsec3_", ec, 256).reply = nsec3(0, 0, 1)
+	add("nsec3-chains", "SERVFAIL 0 5 budget nsec", ec, 256).reply = nsec3(10, 10, 60)
+
+	add("any", "SERVFAIL 0 5 budget rrsets_any", ec, 256).reply = func(h *hostile, name string) *dns.Msg {
+		m := new(dns.Msg)
+		for i := range 300 {
+			m.Answer = append(m.Answer, h.sign(h.pen, record(fmt.Sprintf("%s 300 IN TYPE%d \\# 1 00", name, 65000+i)))...)
+		}
+		return m
+	}
+	add("chain", "SERVFAIL 0 5 budget checks", ec, 256).reply = func(h *hostile, name string) *dns.Msg {
+		m := new(dns.Msg)
+		for i := range 10 {
+			next := fmt.Sprintf("%d.%s", i, name)
+			m.Answer = append(m.Answer, spoiled(7)(h.pen, record(name+" 300 IN CNAME "+next))...)
+			name = next
+		}
+		m.Answer = append(m.Answer, spoiled(7)(h.pen, record(name+" 300 IN A 192.0.2.1"))...)
+		return m
+	}
+	return all, want
+}
+
+// hosts is the servers of the root and of hostile zones. What they say is made once.
+type hosts struct {
+	root  *hostile
+	zones map[string]*hostile
+
+	took atomic.Int64 // how long a processor took to make it, in nanoseconds
+
+	mu   sync.Mutex
+	made map[string]*dns.Msg
+}
+
+const rootAt, hostileAt = "127.9.0.1", "127.9.6.1"
+
+// reply is what the server at an address says.
+func (s *hosts) reply(at string, q dns.Question) *dns.Msg {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	name := strings.ToLower(q.Name)
+	key := fmt.Sprint(at, name, q.Qtype)
+	if s.made[key] == nil {
+		began := processor()
+		labels := dns.SplitDomainName(name)
+		h := s.root
+		if name != "." {
+			h = s.zones[labels[len(labels)-1]+"."]
+		}
+		if at == rootAt {
+			s.made[key] = s.referral(h, name, q.Qtype)
+		} else {
+			s.made[key] = h.answer(name, q.Qtype)
+		}
+		s.took.Add(int64(processor() - began))
+	}
+	return s.made[key]
+}
+
+func (s *hosts) referral(h *hostile, name string, typ uint16) *dns.Msg {
+	m := new(dns.Msg)
+	switch {
+	case h == nil:
+		m.Authoritative, m.Rcode, m.Ns = true, dns.RcodeNameError, s.root.soa()
+	case name == ".":
+		m = h.answer(name, typ)
+		m.Extra = []dns.RR{record("ns. 3600 IN A " + rootAt)}
+	case name == h.name && typ == dns.TypeDS:
+		m.Authoritative, m.Answer = true, s.root.sign(s.root.pen, h.ds...)
+	default:
+		m.Ns = append(s.root.sign(s.root.pen, h.ds...), record(h.name+" 3600 IN NS ns."+h.name))
+		m.Extra = []dns.RR{record("ns." + h.name + " 3600 IN A " + hostileAt)}
+	}
+	return m
+}
+
+func (h *hostile) answer(name string, typ uint16) *dns.Msg {
+	m := new(dns.Msg)
+	switch {
+	case name == h.name && typ == dns.TypeDNSKEY:
+		m.Answer = h.sign(h.pen, h.keys...)
+	case name == h.name && typ == dns.TypeNS:
+		m.Answer = h.sign(h.pen, record(name+" 3600 IN NS ns."+strings.TrimPrefix(name, ".")))
+	case name == h.name || typ == dns.TypeNS:
+		m.Ns = h.soa()
+	default:
+		m = h.reply(h, name)
+	}
+	m.Authoritative = true
+	return m
+}
+
+// ServeDNS implements dns.Handler.
+func (s *hosts) ServeDNS(w dns.ResponseWriter, q *dns.Msg) {
+	at, _, _ := net.SplitHostPort(w.LocalAddr().String())
+	said := s.reply(at, q.Question[0])
+	m := new(dns.Msg).SetReply(q)
+	m.Authoritative, m.Rcode, m.Compress = said.Authoritative, said.Rcode, true
+	m.Answer, m.Ns, m.Extra = said.Answer, said.Ns, append([]dns.RR(nil), said.Extra...)
+	size := 1232
+	if w.LocalAddr().Network() == "tcp" {
+		size = dns.MaxMsgSize
+	}
+	m.SetEdns0(1232, true)
+	m.Truncate(size)
+	_ = w.WriteMsg(m)
+}
+
+func (s *hosts) start(t *testing.T) {
+	for _, at := range []string{rootAt, hostileAt} {
+		p, err := net.ListenPacket("udp", at+":53")
+		if err != nil {
+			t.Fatal(err)
+		}
+		l, err := net.Listen("tcp", at+":53")
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, d := range []*dns.Server{{PacketConn: p, Handler: s}, {Listener: l, Handler: s}} {
+			go func() { _ = d.ActivateAndServe() }()
+			t.Cleanup(func() { _ = d.Shutdown() })
+		}
+	}
+}
+
+// What hostile zones cost a resolver that validates, from the query to the reply: no more signatures and queries than a
+// client's query may cost, whatever they hold (R41 to R43), and the client is told why there is no answer.
+func TestHostile(t *testing.T) {
+	if !namespaced(t) {
+		return
+	}
+	all, want := hostiles()
+	s := &hosts{root: newHostile(".", dns.ECDSAP256SHA256, 256), zones: map[string]*hostile{}, made: map[string]*dns.Msg{}}
+	for _, h := range all {
+		s.zones[h.name] = h
+	}
+	s.start(t)
+	hints := filepath.Join(t.TempDir(), "hints")
+	if err := os.WriteFile(hints, []byte(". 86400 IN NS ns.\nns. 86400 IN A "+rootAt+"\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	ours := serve(t, 5401, fmt.Sprintf(" validator {\n  anchor %q\n  signal off\n }\n recurse {\n  hints %s\n  allow_servers 127.0.0.0/8\n  family ipv4\n }\n",
+		strings.ReplaceAll(s.root.ds[0].String(), "\t", " "), hints))
+	for range 50 {
+		if a, err := Ask(ours, "www.good.", dns.TypeA); err == nil && a.Addr != "" {
+			break
+		}
+		time.Sleep(100 * time.Millisecond)
+	}
+	for _, h := range all {
+		t.Run(h.name, func(t *testing.T) {
+			var most time.Duration
+			for i := range 4 {
+				typ := dns.TypeA
+				if h.name == "any." {
+					typ = dns.TypeANY
+				}
+				checks, queries, began := counted(t, "coredns_validator_checks_total"), upstream(t), s.others()
+				got, m := said(t, ours, fmt.Sprintf("%sn%d.b.%s", strings.Repeat("a.", 100), i, h.name), typ, nil)
+				most = max(most, s.others()-began)
+				got += " " + explained(m)
+				if !strings.HasPrefix(got, want[h.name]) {
+					t.Errorf("%s, want %s", got, want[h.name])
+				}
+				if checks = counted(t, "coredns_validator_checks_total") - checks; checks > 48 {
+					t.Errorf("%v signatures computed", checks)
+				}
+				if queries = upstream(t) - queries; queries > 64 {
+					t.Errorf("%v queries to servers", queries)
+				}
+			}
+			t.Logf("%v of a processor at most, the servers' included", most)
+		})
+	}
+}
+
+// explained is the text of the extended error of a message.
+func explained(m *dns.Msg) (text string) {
+	for _, o := range m.IsEdns0().Option {
+		if e, ok := o.(*dns.EDNS0_EDE); ok {
+			text += e.ExtraText
+		}
+	}
+	return text
+}
+
+// others is how long this process has computed, but for what s had to make.
+func (s *hosts) others() time.Duration { return processor() - time.Duration(s.took.Load()) }
+
+// processor is how long this process has computed.
+func processor() time.Duration {
+	var r syscall.Rusage
+	_ = syscall.Getrusage(syscall.RUSAGE_SELF, &r)
+	return time.Duration(r.Utime.Nano() + r.Stime.Nano())
+}
