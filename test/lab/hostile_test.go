@@ -282,39 +282,45 @@ func TestHostile(t *testing.T) {
 	if err := os.WriteFile(hints, []byte(". 86400 IN NS ns.\nns. 86400 IN A "+rootAt+"\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	ours := serve(t, 5401, fmt.Sprintf(" validator {\n  anchor %q\n  signal off\n }\n recurse {\n  hints %s\n  allow_servers 127.0.0.0/8\n  family ipv4\n }\n",
-		strings.ReplaceAll(s.root.ds[0].String(), "\t", " "), hints))
-	for range 50 {
-		if a, err := Ask(ours, "www.good.", dns.TypeA); err == nil && a.Addr != "" {
-			break
-		}
-		time.Sleep(100 * time.Millisecond)
-	}
-	for _, h := range all {
-		t.Run(h.name, func(t *testing.T) {
-			var most time.Duration
-			for i := range 4 {
-				typ := dns.TypeA
-				if h.name == "any." {
-					typ = dns.TypeANY
-				}
-				checks, queries, began := counted(t, "coredns_validator_checks_total"), upstream(t), s.others()
-				got, m := said(t, ours, fmt.Sprintf("%sn%d.b.%s", strings.Repeat("a.", 100), i, h.name), typ, nil)
-				most = max(most, s.others()-began)
-				got += " " + explained(m)
-				if !strings.HasPrefix(got, want[h.name]) {
-					t.Errorf("%s, want %s", got, want[h.name])
-				}
-				if checks = counted(t, "coredns_validator_checks_total") - checks; checks > 48 {
-					t.Errorf("%v signatures computed", checks)
-				}
-				if queries = upstream(t) - queries; queries > 64 {
-					t.Errorf("%v queries to servers", queries)
-				}
+	validator := fmt.Sprintf(" validator {\n  anchor %q\n  signal off\n }\n", strings.ReplaceAll(s.root.ds[0].String(), "\t", " "))
+	recurse := fmt.Sprintf(" recurse {\n  hints %s\n  allow_servers 127.0.0.0/8\n  family ipv4\n }\n", hints)
+	below := serve(t, 5402, recurse)
+	for what, ours := range map[string]string{
+		"recurse": serve(t, 5401, validator+recurse), "forward": serve(t, 5403, validator+" forward . "+below), "cached": serve(t, 5404, " cache\n"+validator+recurse),
+	} {
+		for range 50 {
+			if a, err := Ask(ours, "www.good.", dns.TypeA); err == nil && a.Addr != "" {
+				break
 			}
-			t.Logf("%v of a processor at most, the servers' included", most)
-		})
+			time.Sleep(100 * time.Millisecond)
+		}
+		for _, h := range all {
+			t.Run(what+" "+h.name, func(t *testing.T) { s.costs(t, ours, h, want[h.name]) })
+		}
 	}
+}
+
+// costs asks for names in a hostile zone.
+func (s *hosts) costs(t *testing.T, ours string, h *hostile, want string) {
+	most, typ := time.Duration(0), dns.TypeA
+	if h.name == "any." {
+		typ = dns.TypeANY
+	}
+	for i := range 4 {
+		checks, queries, began := counted(t, "coredns_validator_checks_total"), upstream(t), s.others()
+		got, m := said(t, ours, fmt.Sprintf("%sn%d.b.%s", strings.Repeat("a.", 100), i, h.name), typ, nil)
+		most = max(most, s.others()-began)
+		if got += " " + explained(m); !strings.HasPrefix(got, want) {
+			t.Errorf("%s, want %s", got, want)
+		}
+		if checks = counted(t, "coredns_validator_checks_total") - checks; checks > 48 {
+			t.Errorf("%v signatures computed", checks)
+		}
+		if queries = upstream(t) - queries; queries > 64 {
+			t.Errorf("%v queries to servers", queries)
+		}
+	}
+	t.Logf("%v of a processor at most, the servers' included", most)
 }
 
 // explained is the text of the extended error of a message.
