@@ -1,13 +1,10 @@
 package dynupdate
 
 import (
-	"bytes"
-	"errors"
 	"fmt"
-	"io/fs"
-	"os"
 	"time"
 
+	"github.com/coredns/coredns/plugin/dynupdate/database"
 	"github.com/coredns/coredns/plugin/pkg/zone"
 )
 
@@ -17,7 +14,7 @@ var retryEvery = 5 * time.Second
 // commits is the committer of a store: it makes groups durable, one after the other, until the store is closed.
 func (s *store) commits() {
 	defer close(s.ended)
-	if s.db.file == nil && !s.handOver() {
+	if !s.db.IsOpen() && !s.handOver() {
 		return
 	}
 	retry := time.NewTicker(retryEvery)
@@ -38,10 +35,7 @@ func (s *store) commits() {
 			for s.commitNext() {
 			}
 			s.abandon()
-			if s.db.file != nil {
-				s.db.file.Close()
-				s.db.unlock()
-			}
+			s.db.Close()
 			return
 		}
 		s.considerRewrite()
@@ -73,14 +67,10 @@ func (s *store) commitNext() bool {
 			return false
 		}
 	}
-	frame := beginFrame(nil, kindCommit)
-	for _, d := range g.deltas {
-		frame = appendTransaction(frame, d)
-	}
-	frame = endFrame(frame, 0)
+	var frame []byte
 	err := s.restore()
 	if err == nil {
-		err = s.db.append(frame)
+		frame, err = s.db.Commit(g.deltas...)
 	}
 	s.mu.Lock()
 	s.underWay = nil
@@ -95,7 +85,7 @@ func (s *store) commitNext() bool {
 	s.publish(g.tip, g.deltas...)
 	s.mu.Unlock()
 	commitSeconds.WithLabelValues(s.zone).Observe(time.Since(g.begun).Seconds())
-	s.size.Store(s.db.size)
+	s.size.Store(s.db.Size())
 	close(g.done)
 	s.changed()
 	return true
@@ -132,16 +122,16 @@ func (s *store) recover() {
 	s.mu.Unlock()
 	err := error(nil)
 	switch {
-	case s.db.file == nil:
+	case !s.db.IsOpen():
 		if !s.handedOver() {
 			return
 		}
-	case s.db.broken:
+	case s.db.IsBroken():
 		err = s.rewriteNow()
 	case trouble == nil:
 		return
 	default:
-		err = s.db.append(endFrame(beginFrame(nil, kindCommit), 0)) // a commit of nothing
+		_, err = s.db.Commit() // of nothing
 	}
 	if err != nil || trouble == nil {
 		return
@@ -161,18 +151,13 @@ type rewriting struct {
 }
 
 type rewritten struct {
-	file medium
-	size int64
+	file *database.Anew
 	err  error
 }
 
-// leastRewrite is up to how many octets transactions are left as they are.
-const leastRewrite = 1 << 20
-
-// considerRewrite begins to write the database anew if its transactions are larger than its snapshot.
+// considerRewrite begins to write the database anew if that is worth it.
 func (s *store) considerRewrite() {
-	grown := s.db.size - s.db.snapshot
-	if s.db.file == nil || s.db.broken || s.rewriting != nil || grown < leastRewrite || grown < s.db.snapshot {
+	if s.rewriting != nil || !s.db.HasGrown() {
 		return
 	}
 	s.mu.Lock()
@@ -181,8 +166,8 @@ func (s *store) considerRewrite() {
 	r := s.rewriting
 	s.mu.Unlock()
 	go func() {
-		f, size, err := writeSnapshot(besides(s.path), s.db.id, v, history)
-		r.done <- rewritten{f, size, err}
+		f, err := s.db.Write(v, history)
+		r.done <- rewritten{f, err}
 	}()
 }
 
@@ -205,68 +190,40 @@ func (s *store) switchTo(r rewritten) {
 	tail := s.rewriting.tail
 	s.rewriting = nil
 	s.mu.Unlock()
-	err := r.err
-	snapshot := r.size
-	if err == nil && len(tail) > 0 {
-		b := bytes.Join(tail, nil)
-		if _, err = r.file.WriteAt(b, r.size); err == nil {
-			err = r.file.Sync()
-		}
-		r.size += int64(len(b))
-	}
+	taken, err := false, r.err
 	if err == nil {
-		err = s.take(r.file, r.size, snapshot)
-	} else {
-		s.discard(r.file)
+		if err = r.file.Append(tail); err == nil {
+			taken, err = s.take(r.file)
+		} else {
+			r.file.Discard()
+		}
 	}
 	if err != nil {
 		logger.Warningf("Zone %s: writing the database anew: %v", s.zone, err)
-		if s.db.file != r.file {
-			s.db.snapshot = s.db.size // so that it is tried again when there is as much again
-		}
+	}
+	if !taken {
+		s.db.Postpone()
 	}
 }
 
-// take makes a file that was written beside the database the database. One that does not become it is given up; one that
-// does in spite of an error is broken.
-func (s *store) take(f medium, size, snapshot int64) error {
-	unlock, ok, err := lockFile(besides(s.path))
-	if err == nil && !ok {
-		err = fmt.Errorf("%q is in use", besides(s.path))
+// take makes a file that was written beside the database the database; see database.File.Take.
+func (s *store) take(f *database.Anew) (taken bool, err error) {
+	if taken, err = s.db.Take(f); taken {
+		s.size.Store(s.db.Size())
 	}
-	if err == nil {
-		if err = s.db.replace(f, size, unlock); s.db.file != f {
-			unlock()
-		}
-	}
-	if s.db.file != f {
-		s.discard(f)
-		return err
-	}
-	s.db.snapshot = snapshot
-	s.size.Store(size)
-	return err
+	return taken, err
 }
 
-// discard gives up a file that was written beside the database.
-func (s *store) discard(f medium) {
-	if f != nil {
-		f.Close()
-	}
-	os.Remove(besides(s.path))
-}
-
-// restore writes the database anew if it is broken, or somebody has removed it: what is written to a file without a name is
-// lost with the process. Another file in its place is left alone, as that is what the next process is meant to have.
+// restore writes the database anew if it is broken, or somebody has removed it.
 func (s *store) restore() error {
-	if s.db.broken {
+	if s.db.IsBroken() {
 		return s.rewriteNow()
 	}
-	if _, err := os.Lstat(s.path); !errors.Is(err, fs.ErrNotExist) {
+	if !s.db.IsRemoved() {
 		return nil
 	}
 	if err := s.rewriteNow(); err != nil {
-		s.db.broken = true
+		s.db.Break()
 		return fmt.Errorf("database %q was removed: writing it anew: %w", s.path, err)
 	}
 	logger.Warningf("Zone %s: database %q was removed, and is written anew", s.zone, s.path)
@@ -280,11 +237,11 @@ func (s *store) rewriteNow() error {
 	s.rewriting = nil
 	v, history := s.durable, s.history()
 	s.mu.Unlock()
-	f, size, err := writeSnapshot(besides(s.path), s.db.id, v, history)
-	if err != nil {
-		return err
+	f, err := s.db.Write(v, history)
+	if err == nil {
+		_, err = s.take(f)
 	}
-	return s.take(f, size, size)
+	return err
 }
 
 // abandon ends a rewriting that is under way.
@@ -293,7 +250,6 @@ func (s *store) abandon() {
 		return
 	}
 	if r := <-s.rewriting.done; r.file != nil {
-		r.file.Close()
-		os.Remove(besides(s.path))
+		r.file.Discard()
 	}
 }

@@ -10,9 +10,7 @@ import (
 	"testing"
 
 	"github.com/coredns/coredns/plugin/pkg/wire"
-	"github.com/coredns/coredns/plugin/pkg/zone"
 
-	"github.com/miekg/dns"
 	"go.etcd.io/bbolt"
 )
 
@@ -45,10 +43,9 @@ func reopenZone(path, zone string) (text string, deltas int, err error) {
 	if err != nil {
 		return "", 0, err
 	}
-	defer d.unlock()
-	defer d.file.Close()
+	defer d.Close()
 	var lines []string
-	w := c.version.Walk()
+	w := c.Version.Walk()
 	for rec, ok := w.Next(); ok; rec, ok = w.Next() {
 		rr, err := rec.RR()
 		if err != nil {
@@ -56,7 +53,7 @@ func reopenZone(path, zone string) (text string, deltas int, err error) {
 		}
 		lines = append(lines, strings.Join(strings.Fields(rr.String()), " "))
 	}
-	return strings.Join(lines, "\n"), len(c.deltas), nil
+	return strings.Join(lines, "\n"), len(c.Deltas), nil
 }
 
 // TestTornDatabase cuts a database at every octet of its commits: what was whole stays, and no more.
@@ -159,39 +156,3 @@ func empty(t *testing.T, path string) {
 	}
 	db.Close()
 }
-
-// FuzzDatabase: whatever stands in a file, reading it ends, with an error or a zone.
-func FuzzDatabase(f *testing.F) {
-	v, err := parseSeed(strings.NewReader("@ 60 SOA ns h 1 2 3 4 5\n@ 60 NS ns.example."), "db", "example.org.")
-	if err != nil {
-		f.Fatal(err)
-	}
-	path := filepath.Join(f.TempDir(), "zone.db")
-	c := v.Change()
-	c.At(v.Origin()).Add(dns.TypeTXT, 60, []byte{1, 'x'})
-	next, delta, err := c.Zone()
-	if err != nil {
-		f.Fatal(err)
-	}
-	m, size, err := writeSnapshot(path, newID(), next, []*zone.Delta{delta})
-	if err != nil {
-		f.Fatal(err)
-	}
-	frame := endFrame(appendTransaction(beginFrame(nil, kindCommit), delta), 0)
-	m.WriteAt(frame, size)
-	m.Close()
-	whole, _ := os.ReadFile(path)
-	f.Add(whole)
-	f.Add(whole[:size])
-	f.Fuzz(func(t *testing.T, b []byte) {
-		_, c, _, err := readDatabase("db", memoryMedium{bytes.NewReader(b)}, int64(len(b)), v.Origin(), 10)
-		if err == nil && c.version == nil {
-			t.Error("neither a zone nor an error")
-		}
-	})
-}
-
-func (memoryMedium) WriteAt([]byte, int64) (int, error) { return 0, errBad }
-func (memoryMedium) Truncate(int64) error               { return errBad }
-func (memoryMedium) Sync() error                        { return nil }
-func (memoryMedium) Close() error                       { return nil }

@@ -15,8 +15,8 @@
 //
 //   - an update: dynupdate.go, update.go, passer.go (who passes it on), message.go, replays.go; decide.go and
 //     apply.go with rules.go and options.go (who may); talk.go logs it, gauges.go tells figures.
-//   - the store: store.go (what is durable), commit.go (many updates, one write), database.go and frames.go (what
-//     stands on disk), lock.go and names_windows.go (its file), seed.go and takeover.go (how it begins).
+//   - the store: store.go (what is durable), commit.go (many updates, one write), seed.go and takeover.go (how it
+//     begins). What stands on disk is package database.
 //   - who uses which store: registry.go, users.go, handover.go (another process), notify.go (secondaries).
 //   - signatures: signer.go, jobs.go (many at a time), hashes.go (NSEC3), resign.go (those that end).
 //   - reverse zones: reverse.go (what an update of addresses does to them), follow.go (when).

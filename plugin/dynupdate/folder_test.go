@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/coredns/coredns/plugin/dynupdate/database"
 	"github.com/coredns/coredns/plugin/pkg/eventually"
 
 	"github.com/miekg/dns"
@@ -27,10 +28,10 @@ var errFolder = errors.New("input/output error")
 
 // watchNames has folders synced as names says, until the test ends.
 func watchNames(t *testing.T, path string) *names {
-	n, sync, every := &names{path: path}, syncFolder, retryEvery
-	t.Cleanup(func() { syncFolder, retryEvery = sync, every })
+	n, sync, every := &names{path: path}, database.TheDisk.SyncFolder, retryEvery
+	t.Cleanup(func() { database.TheDisk.SyncFolder, retryEvery = sync, every })
 	retryEvery = 20 * time.Millisecond
-	syncFolder = func(path string) error {
+	database.TheDisk.SyncFolder = func(path string) error {
 		if n.count.Add(1); n.fails.Load() {
 			return errFolder
 		}
@@ -113,13 +114,13 @@ func TestFolderFailsAtStart(t *testing.T) {
 // what is served then is not to be gone after a crash. Where that fails it is written anew before the next update.
 func TestReadIsDurable(t *testing.T) {
 	var syncs, fails, none atomic.Bool
-	open := openMedium
-	defer func() { openMedium = open }()
+	open := database.TheDisk.Open
+	defer func() { database.TheDisk.Open = open }()
 	dir := t.TempDir()
 	path := filepath.Join(dir, "zone.db")
 	n := watchNames(t, path)
 	newBed(t, dir, "database "+path).stop()
-	openMedium = func(path string, create bool) (medium, error) {
+	database.TheDisk.Open = func(path string, create bool) (database.Medium, error) {
 		f, err := open(path, create)
 		if create {
 			return f, err
@@ -176,18 +177,17 @@ func TestMadeMeanwhile(t *testing.T) {
 		t.Fatal(err)
 	}
 	begin := func() *store {
-		return newStore("example.org.", path, v, nil, &database{path: path, origin: v.Origin(), id: newID()}, journalLimits{})
+		return newStore("example.org.", path, v, nil, database.New(path, v.Origin()), journalLimits{})
 	}
 	first, second := begin(), begin()
 	if err := first.create(); err != nil {
 		t.Fatal(err)
 	}
-	defer first.db.unlock()
-	defer first.db.file.Close()
+	defer first.db.Close()
 	was, _ := os.Stat(path)
 	for _, foreign := range []bool{false, true} { // what was there when it was read
 		second.foreign = foreign
-		if err := second.create(); !errors.Is(err, errInUse) {
+		if err := second.create(); !errors.Is(err, database.ErrInUse) {
 			t.Errorf("the second one: %v", err)
 		}
 		if is, _ := os.Stat(path); !os.SameFile(is, was) {

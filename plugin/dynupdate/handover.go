@@ -3,6 +3,8 @@ package dynupdate
 import (
 	"errors"
 	"time"
+
+	"github.com/coredns/coredns/plugin/dynupdate/database"
 )
 
 // A process that is to take over from another one (SIGUSR2) reads the database, and serves that. Updates wait until the
@@ -48,36 +50,31 @@ func (s *store) handedOver() bool {
 }
 
 // goOn goes on with a database that is ours now. s.mu is held.
-func (s *store) goOn(d *database, c contents) {
+func (s *store) goOn(d *database.File, c database.Contents) {
 	*s.db = *d
-	s.size.Store(d.size)
+	s.size.Store(d.Size())
 	s.journal.Clear()
-	for _, delta := range c.deltas {
+	for _, delta := range c.Deltas {
 		s.remember(delta)
 	}
-	s.tip = c.version
-	s.publish(c.version)
+	s.tip = c.Version
+	s.publish(c.Version)
 	s.agreeLater()
 }
 
 // takeHandOver locks and reads a database that another process lets go of within a time.
-func (s *store) takeHandOver(wait time.Duration) (d *database, c contents, err error) {
+func (s *store) takeHandOver(wait time.Duration) (d *database.File, c database.Contents, err error) {
 	var unlock func()
 	for deadline := time.Now().Add(wait); ; {
-		if unlock, err = awaitLock(s.path, 100*time.Millisecond); err == nil {
+		if unlock, err = database.Lock(s.path, 100*time.Millisecond); err == nil {
 			break
 		}
 		if s.closing() {
 			return nil, c, errClosed
 		}
-		if !errors.Is(err, errInUse) || time.Now().After(deadline) {
+		if !errors.Is(err, database.ErrInUse) || time.Now().After(deadline) {
 			return nil, c, err
 		}
 	}
-	if d, c, err = readUnder(s.path, s.db.origin, s.keep.count, false); err != nil {
-		unlock()
-		return nil, c, err
-	}
-	d.unlock = unlock
-	return d, c, nil
+	return database.Open(s.path, s.db.Origin(), s.keep.count, unlock)
 }

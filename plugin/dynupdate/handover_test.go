@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/coredns/coredns/plugin/dynupdate/database"
 	"github.com/coredns/coredns/plugin/pkg/zone"
 )
 
@@ -19,13 +20,11 @@ func TestLateHandOver(t *testing.T) {
 	old := newBed(t, dir, "database "+path)
 	old.send(newUpdate(t, "up IN before.example.org. 60 A 192.0.2.1"))
 
-	d, c, err := readUnder(path, old.d.store.served.Current().Origin(), 16, true)
+	d, c, err := database.Look(path, old.d.store.served.Current().Origin(), 16)
 	if err != nil {
 		t.Fatal(err)
 	}
-	d.file.Close()
-	d.file = nil
-	s := newStore(old.d.Zone, path, c.version, c.deltas, d, journalLimits{count: 16})
+	s := newStore(old.d.Zone, path, c.Version, c.Deltas, d, journalLimits{count: 16})
 	s.handing = &group{done: make(chan struct{})}
 	s.begin()
 	defer func() {

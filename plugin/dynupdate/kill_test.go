@@ -59,13 +59,12 @@ func TestKill(t *testing.T) {
 		if took := time.Since(begun); took > 5*time.Second {
 			t.Errorf("opening took %s", took)
 		}
-		d.file.Close()
-		d.unlock()
+		d.Close()
 		there := 0
 		for writer := range killWriters {
 			for name := range killNames {
 				label := fmt.Sprintf("%d-%d", writer, name)
-				left, right := valueOf(c.version, "a"+label, dns.TypeA), valueOf(c.version, "b.b"+label, dns.TypeTXT)
+				left, right := valueOf(c.Version, "a"+label, dns.TypeA), valueOf(c.Version, "b.b"+label, dns.TypeTXT)
 				if left != right {
 					t.Fatalf("round %d: half of %s is there: %d, and %d", round, label, left, right)
 				}
@@ -77,12 +76,12 @@ func TestKill(t *testing.T) {
 				}
 			}
 		}
-		if now := c.version.Serial(); now < serial || now < last {
+		if now := c.Version.Serial(); now < serial || now < last {
 			t.Fatalf("round %d: serial %d after %d, of which %d was acknowledged", round, now, serial, last)
 		}
-		serial = c.version.Serial()
-		if want := there + seedRecords(t); c.version.Records() != want {
-			t.Fatalf("round %d: %d records, want %d", round, c.version.Records(), want)
+		serial = c.Version.Serial()
+		if want := there + seedRecords(t); c.Version.Records() != want {
+			t.Fatalf("round %d: %d records, want %d", round, c.Version.Records(), want)
 		}
 	}
 	t.Logf("%d updates were acknowledged over %d kills, serial %d", updates, times, serial)

@@ -3,13 +3,12 @@ package dynupdate
 import (
 	"errors"
 	"fmt"
-	"io/fs"
-	"os"
 	"path/filepath"
 	"sync/atomic"
 	"testing"
 	"time"
 
+	"github.com/coredns/coredns/plugin/dynupdate/database"
 	"github.com/coredns/coredns/plugin/pkg/eventually"
 
 	"github.com/miekg/dns"
@@ -29,54 +28,24 @@ func (m *openedMedium) Close() error {
 	return m.badMedium.Close()
 }
 
-// TestLockedFileKeepsItsName: who waits for a lock may get that of a file which another one has taken the place of.
-func TestLockedFileKeepsItsName(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "zone.db")
-	create := func(path string) *os.File {
-		f, err := openFile(path, true)
-		if err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(func() { f.Close() })
-		return f
-	}
-	first, second := create(path), create(besides(path))
-	if is, err := isAt(first, path); !is || err != nil {
-		t.Errorf("untouched: %t, %v", is, err)
-	}
-	if err := rename(besides(path), path); err != nil {
-		t.Fatal(err)
-	}
-	if is, err := isAt(first, path); is || err != nil {
-		t.Errorf("the one before: %t, %v", is, err)
-	}
-	if is, err := isAt(second, path); !is || err != nil {
-		t.Errorf("the one in its place: %t, %v", is, err)
-	}
-	if err := os.Remove(path); err != nil {
-		t.Fatal(err)
-	}
-	if is, err := isAt(second, path); is || !errors.Is(err, fs.ErrNotExist) {
-		t.Errorf("removed: %t, %v", is, err)
-	}
-}
-
 // TestOpenFilesKeepTheirNames: where no file takes the name of one that is open, as on some file systems of Windows, the
 // database is closed before it is replaced. When it cannot be replaced for another reason, it is when that has passed.
 func TestOpenFilesKeepTheirNames(t *testing.T) {
 	var syncs, none, stuck atomic.Bool
 	var opened, refused, moved atomic.Int32
-	open, every, move, keeps := openMedium, retryEvery, moveTo, keepsNames
-	defer func() { openMedium, retryEvery, moveTo, keepsNames = open, every, move, keeps }()
-	retryEvery, keepsNames = 20*time.Millisecond, true
-	openMedium = func(path string, create bool) (medium, error) {
+	open, every, move, keeps := database.TheDisk.Open, retryEvery, database.TheDisk.Rename, database.TheDisk.KeepsNames
+	defer func() {
+		database.TheDisk.Open, retryEvery, database.TheDisk.Rename, database.TheDisk.KeepsNames = open, every, move, keeps
+	}()
+	retryEvery, database.TheDisk.KeepsNames = 20*time.Millisecond, true
+	database.TheDisk.Open = func(path string, create bool) (database.Medium, error) {
 		f, err := open(path, create)
 		if err == nil {
 			opened.Add(1)
 		}
 		return &openedMedium{badMedium: badMedium{f, &none, &syncs, &none}, open: &opened}, err
 	}
-	moveTo = func(from, to string) error {
+	database.TheDisk.Rename = func(from, to string) error {
 		if opened.Load() > 1 || stuck.Load() { // from is open, too
 			refused.Add(1)
 			return errors.New("sharing violation")

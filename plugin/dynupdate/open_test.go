@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/coredns/coredns/plugin/dynupdate/database"
 	"github.com/coredns/coredns/plugin/pkg/wire"
 
 	"github.com/miekg/dns"
@@ -53,14 +54,18 @@ func TestOpen(t *testing.T) {
 	if err != nil || string(v.Origin()) != string(origin) {
 		t.Fatal(err)
 	}
-	f, _, err := writeSnapshot(other, newID(), v, nil)
+	foreign := database.New(other, v.Origin())
+	anew, err := foreign.Write(v, nil)
+	if err == nil {
+		_, err = foreign.Take(anew)
+	}
 	if err != nil {
 		t.Fatal(err)
 	}
-	f.Close()
+	foreign.Close()
 	refused("database "+other, `belongs to zone "example.net."`)
-	unlock, ok, err := lockFile(path)
-	if err != nil || !ok {
+	unlock, err := database.Lock(path, 0)
+	if err != nil {
 		t.Fatal(err)
 	}
 	refused("database "+path, "is in use")

@@ -10,6 +10,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/coredns/coredns/plugin/dynupdate/database"
 	"github.com/coredns/coredns/plugin/pkg/wire"
 	"github.com/coredns/coredns/plugin/pkg/zone"
 	"github.com/coredns/coredns/plugin/pkg/zonefile"
@@ -128,7 +129,7 @@ func (s *store) admits(src source) error {
 	defer s.mu.Unlock()
 	switch {
 	case s.zone != src.zone:
-		return &errOtherZone{src.database, s.zone}
+		return &database.OtherZoneError{Path: src.database, Zone: s.zone}
 	case src.claim.instance != nil && s.claims[src.claim]:
 		return fmt.Errorf("database %q is used twice", src.database)
 	}
@@ -174,7 +175,7 @@ func readStore(path string, src source) (*store, error) {
 	if err != nil {
 		return nil, fmt.Errorf("invalid zone %q", src.zone)
 	}
-	d := &database{path: path, origin: origin, id: newID()}
+	d := database.New(path, origin)
 	info, err := os.Stat(path)
 	if errors.Is(err, fs.ErrNotExist) {
 		v, err := readSeed(src.seed, src.zone)
@@ -198,101 +199,32 @@ func readStore(path string, src source) (*store, error) {
 		s.foreign = true
 		return s, nil
 	}
-	var c contents
+	var c database.Contents
 	if src.looks {
-		if d, c, err = readUnder(path, origin, src.keep.count, true); err == nil {
-			err = d.file.Close()
-			d = nil
-		}
+		_, c, err = database.Look(path, origin, src.keep.count)
+		d = nil
 	} else {
 		d, c, err = openDatabase(path, origin, src.keep.count)
 	}
 	if err != nil {
 		return nil, err
 	}
-	s := newStore(src.zone, path, c.version, c.deltas, d, src.keep)
+	s := newStore(src.zone, path, c.Version, c.Deltas, d, src.keep)
 	s.wasSigned = true // updates cannot have added such records
 	return s, nil
 }
 
 // openDatabase locks and reads a database of ours. A process that is to take over from one that has it open reads what
-// is there, without a lock and without a file; see awaitLock.
-func openDatabase(path string, origin []byte, keep int) (d *database, c contents, err error) {
-	unlock, err := awaitLock(path, lockWait)
-	waits := errors.Is(err, errInUse) && caddy.IsUpgrade()
-	if err != nil && !waits {
-		return nil, c, err
-	}
-	d, c, err = readUnder(path, origin, keep, waits)
+// is there; see handOver.
+func openDatabase(path string, origin []byte, keep int) (*database.File, database.Contents, error) {
+	unlock, err := database.Lock(path, lockWait)
 	switch {
-	case err != nil && unlock != nil:
-		unlock()
-	case err == nil && waits:
-		d.file.Close()
-		d.file = nil
 	case err == nil:
-		d.unlock = unlock
+		return database.Open(path, origin, keep, unlock)
+	case errors.Is(err, database.ErrInUse) && caddy.IsUpgrade():
+		return database.Look(path, origin, keep)
 	}
-	return d, c, err
-}
-
-// readUnder reads a database. Unless another process may be writing it, what does not count is cut off, and what counts is
-// on the disk when it returns, with its name: a process that was killed may have written it just before. If that cannot be,
-// the database is broken.
-func readUnder(path string, origin []byte, keep int, theirs bool) (*database, contents, error) {
-	info, err := os.Stat(path)
-	if err != nil {
-		return nil, contents{}, fmt.Errorf("database %q: %w", path, err)
-	}
-	f, err := openMedium(path, false)
-	if err != nil {
-		return nil, contents{}, fmt.Errorf("database %q: %w", path, err)
-	}
-	d, c, torn, err := readDatabase(path, f, info.Size(), origin, keep)
-	if err != nil {
-		f.Close()
-		return nil, c, err
-	}
-	if !theirs {
-		d.persist(torn)
-	}
-	return d, c, nil
-}
-
-// persist cuts off torn octets at the end of a database that was read, and has it be on the disk.
-func (d *database) persist(torn int64) {
-	var err error
-	if torn > 0 {
-		logger.Warningf("Database %q: a commit of %d octets that was not completed is cut off at offset %d", d.path, torn, d.size)
-		err = d.file.Truncate(d.size)
-	}
-	if err == nil {
-		err = d.file.Sync()
-	}
-	if err == nil {
-		err = syncFolder(d.path)
-	}
-	if d.broken = err != nil; d.broken {
-		logger.Warningf("Database %q is not on the disk as it was read, and is written anew: %v", d.path, err)
-	}
-}
-
-// errInUse is the error of a database that another process has.
-var errInUse = errors.New("is in use")
-
-// awaitLock locks a database, waiting for another process to give it up.
-func awaitLock(path string, wait time.Duration) (unlock func(), err error) {
-	for deadline := time.Now().Add(wait); ; time.Sleep(20 * time.Millisecond) {
-		unlock, ok, err := lockFile(path)
-		switch {
-		case err != nil:
-			return nil, fmt.Errorf("database %q: %w", path, err)
-		case ok:
-			return unlock, nil
-		case !time.Now().Before(deadline):
-			return nil, fmt.Errorf("database %q %w", path, errInUse)
-		}
-	}
+	return nil, database.Contents{}, err
 }
 
 // create writes the database for the first time, or begins to wait for the process that has it. Of several processes that
@@ -313,22 +245,22 @@ func (s *store) create() error {
 			s.handing = &group{done: make(chan struct{})}
 			return nil
 		default:
-			return fmt.Errorf("database %q %w: another process has just made it", s.path, errInUse)
+			return fmt.Errorf("database %q %w: another process has just made it", s.path, database.ErrInUse)
 		}
 	}
-	f, size, err := writeSnapshot(besides(s.path), s.db.id, s.durable, nil)
+	f, err := s.db.Write(s.durable, nil)
 	if err != nil {
 		return fmt.Errorf("database %q: %w", s.path, err)
 	}
 	if s.foreign {
 		if err := keepForeign(s.path); err != nil {
-			s.discard(f)
+			f.Discard()
 			return err
 		}
 		logger.Infof("Database %q of another server was taken over, with %d records; it is kept as %q", s.path, s.durable.Records(), foreignName(s.path))
 		s.foreign = false
 	}
-	if err := s.take(f, size, size); err != nil {
+	if _, err := s.take(f); err != nil {
 		return fmt.Errorf("database %q: %w", s.path, err)
 	}
 	return nil

@@ -11,9 +11,10 @@ import (
 	"testing"
 	"time"
 
-	"github.com/coredns/caddy"
+	"github.com/coredns/coredns/plugin/dynupdate/database"
 	"github.com/coredns/coredns/plugin/pkg/eventually"
 
+	"github.com/coredns/caddy"
 	"github.com/miekg/dns"
 )
 
@@ -270,11 +271,11 @@ func TestReverseAfterAlias(t *testing.T) {
 func TestReverseFailing(t *testing.T) {
 	var bad [2]atomic.Bool
 	var never atomic.Bool
-	open, every := openMedium, retryEvery
-	defer func() { openMedium, retryEvery = open, every }()
+	open, every := database.TheDisk.Open, retryEvery
+	defer func() { database.TheDisk.Open, retryEvery = open, every }()
 	retryEvery = 20 * time.Millisecond
 	dirs := [...]string{t.TempDir(), t.TempDir()}
-	openMedium = func(path string, create bool) (medium, error) {
+	database.TheDisk.Open = func(path string, create bool) (database.Medium, error) {
 		f, err := open(path, create)
 		for i, dir := range dirs {
 			if strings.HasPrefix(path, dir) {

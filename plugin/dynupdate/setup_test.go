@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/coredns/coredns/plugin/dynupdate/database"
 	"github.com/coredns/coredns/plugin/pkg/corefile"
 	"github.com/coredns/coredns/plugin/pkg/zone"
 
@@ -187,8 +188,8 @@ func TestLookedAt(t *testing.T) {
 		t.Fatal(err)
 	}
 	abandon(s, src.claim)
-	unlock, ok, err := lockFile(copied)
-	if !ok || err != nil {
+	unlock, err := database.Lock(copied, 0)
+	if err != nil {
 		t.Fatalf("a configuration that is over holds the database: %v", err)
 	}
 	unlock()

@@ -7,6 +7,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/coredns/coredns/plugin/dynupdate/database"
 	"github.com/coredns/coredns/plugin/file"
 	"github.com/coredns/coredns/plugin/pkg/zone"
 	"github.com/coredns/coredns/plugin/tsig"
@@ -62,8 +63,8 @@ type store struct {
 	ended     chan struct{}
 	rewriting *rewriting // of the database, nil for none
 
-	db      *database // the committer's, from begin on
-	foreign bool      // what is at path is another server's; belongs to who opens the store
+	db      *database.File // the committer's, from begin on
+	foreign bool           // what is at path is another server's; belongs to who opens the store
 }
 
 // journalLimits is how much is kept for incremental transfers.
@@ -89,14 +90,14 @@ var (
 var storesMade atomic.Uint64
 
 // newStore is a store for a zone with a first version, which must be growing. db is nil if changes live in memory only.
-func newStore(name, path string, first *zone.Zone, deltas []*zone.Delta, db *database, keep journalLimits) *store {
+func newStore(name, path string, first *zone.Zone, deltas []*zone.Delta, db *database.File, keep journalLimits) *store {
 	s := &store{
 		zone: name, path: path, number: storesMade.Add(1), served: file.NewZone(name, ""), tip: first, durable: first, db: db, keep: keep, now: time.Now,
 		onChange: map[*DynUpdate]func(){}, claims: map[claim]bool{}, wake: make(chan struct{}, 1), ended: make(chan struct{}),
 	}
 	s.replays.init()
 	if db != nil {
-		s.size.Store(db.size)
+		s.size.Store(db.Size())
 	}
 	for _, d := range deltas {
 		s.remember(d)
@@ -195,7 +196,7 @@ func (s *store) awaitHandOver() error {
 		select {
 		case <-h.done:
 		case <-patience:
-			return errInUse
+			return database.ErrInUse
 		}
 	}
 	return nil

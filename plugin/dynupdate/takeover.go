@@ -6,6 +6,7 @@ import (
 	"os"
 	"time"
 
+	"github.com/coredns/coredns/plugin/dynupdate/database"
 	"github.com/coredns/coredns/plugin/pkg/wire"
 	"github.com/coredns/coredns/plugin/pkg/zone"
 
@@ -58,7 +59,7 @@ func readForeign(path, name string, origin []byte) (v *zone.Zone, err error) {
 			return fmt.Errorf("database %q has no data of dynupdate", path)
 		}
 		if of := string(bucket.Get([]byte(foreignOrigin))); dns.CanonicalName(of) != name {
-			return &errOtherZone{path, of}
+			return &database.OtherZoneError{Path: path, Zone: of}
 		}
 		v, err = foreignZone(bucket.Get([]byte(foreignRecords)), origin)
 		if err != nil {

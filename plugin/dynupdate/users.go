@@ -52,7 +52,7 @@ func (s *store) acquire(t terms) (first bool, err error) {
 		return false, fmt.Errorf("database %q was closed before it was used", s.path)
 	}
 	if first && s.db != nil {
-		if s.db.file == nil {
+		if !s.db.IsOpen() {
 			if err := s.create(); err != nil {
 				return false, err
 			}
@@ -127,9 +127,8 @@ func (s *store) release(by *DynUpdate) (renew bool) {
 	case began:
 		s.poke()
 		<-s.ended
-	case s.db.file != nil:
-		s.db.file.Close()
-		s.db.unlock()
+	default:
+		s.db.Close()
 	}
 	return false
 }

@@ -1,6 +1,6 @@
 //go:build !windows
 
-package dynupdate
+package database
 
 import "os"
 

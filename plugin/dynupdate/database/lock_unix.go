@@ -1,6 +1,6 @@
 //go:build unix
 
-package dynupdate
+package database
 
 import (
 	"os"

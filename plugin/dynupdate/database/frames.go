@@ -1,4 +1,4 @@
-package dynupdate
+package database
 
 import (
 	"encoding/binary"
