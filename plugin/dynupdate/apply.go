@@ -5,6 +5,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/coredns/coredns/plugin/dynupdate/signing"
 	"github.com/coredns/coredns/plugin/pkg/zone"
 
 	"github.com/miekg/dns"
@@ -59,7 +60,7 @@ func (u *decision) made(typ uint16, rdata []byte) bool {
 
 // stays reports whether records of a type stay when all of a name are deleted.
 func (u *decision) stays(s *zone.Site, typ uint16) bool {
-	return s.Apex() && (typ == dns.TypeSOA || typ == dns.TypeNS) || u.d.signs() && managed(typ)
+	return s.Apex() && (typ == dns.TypeSOA || typ == dns.TypeNS) || u.d.signs() && signing.Manages(typ)
 }
 
 // skip counts a record that is passed over.
@@ -85,7 +86,7 @@ func (u *decision) add(s *zone.Site, rec record) error {
 		u.skip("cname")
 		return nil
 	case rec.typ == dns.TypeSOA:
-		if !newer(serialOf(rec.rdata), u.serial()) {
+		if !zone.Newer(serialOf(rec.rdata), u.serial()) {
 			u.skip("soa")
 			return nil
 		}
@@ -165,12 +166,12 @@ func nextSerial(p serialPolicy, serial, now uint32) uint32 {
 	next := serial + 1
 	switch p {
 	case serialUnixTime:
-		if newer(now, serial) {
+		if zone.Newer(now, serial) {
 			next = now
 		}
 	case serialDate:
 		y, m, d := time.Unix(int64(now), 0).UTC().Date()
-		if today := uint32(((y*100+int(m))*100 + d) * 100); newer(today, serial) {
+		if today := uint32(((y*100+int(m))*100 + d) * 100); zone.Newer(today, serial) {
 			next = today
 		}
 	}
@@ -187,6 +188,3 @@ func serialOf(rdata []byte) uint32 {
 	}
 	return binary.BigEndian.Uint32(rdata[len(rdata)-20:])
 }
-
-// newer reports whether serial a is newer than b (RFC 1982 §3.2).
-func newer(a, b uint32) bool { return a != b && a-b < 1<<31 }

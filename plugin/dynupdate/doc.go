@@ -18,7 +18,7 @@
 //   - the store: store.go (what is durable), commit.go (many updates, one write), seed.go and takeover.go (how it
 //     begins). What stands on disk is package database.
 //   - who uses which store: registry.go, users.go, handover.go (another process), notify.go (secondaries).
-//   - signatures: signer.go, jobs.go (many at a time), hashes.go (NSEC3), resign.go (those that end).
+//   - signatures: resign.go (when they are made anew). How is package signing.
 //   - reverse zones: reverse.go (what an update of addresses does to them), follow.go (when).
 //
 // Any number of goroutines may use a DynUpdate. Start at DynUpdate.ServeDNS and decision.run.

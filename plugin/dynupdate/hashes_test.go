@@ -8,6 +8,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/coredns/coredns/plugin/dynupdate/signing"
+
 	"github.com/miekg/dns"
 )
 
@@ -89,7 +91,7 @@ func TestDenialsOfAnotherKind(t *testing.T) {
 	b := newBed(t, dir, "database "+filepath.Join(dir, "zone.db"))
 	for name, sets := range recordsOf(t, b.d.store.durable) {
 		for typ := range sets {
-			if managed(typ) {
+			if signing.Manages(typ) {
 				t.Errorf("%s still has records of type %s", name, dns.TypeToString[typ])
 			}
 		}

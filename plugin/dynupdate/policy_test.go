@@ -11,6 +11,7 @@ import (
 
 	"github.com/coredns/coredns/plugin/pkg/log"
 	"github.com/coredns/coredns/plugin/pkg/log/logtest"
+	"github.com/coredns/coredns/plugin/pkg/zone"
 	"github.com/coredns/coredns/plugin/test"
 
 	"github.com/miekg/dns"
@@ -244,7 +245,7 @@ func TestSerials(t *testing.T) {
 		{serialDate, 2026112299, 2026112300},
 		{serialDate, 2026112400, 2026112401},
 	} {
-		if got := nextSerial(tc.p, tc.serial, now); got != tc.want || !newer(got, tc.serial) {
+		if got := nextSerial(tc.p, tc.serial, now); got != tc.want || !zone.Newer(got, tc.serial) {
 			t.Errorf("%d after %d: %d, want %d", tc.p, tc.serial, got, tc.want)
 		}
 	}

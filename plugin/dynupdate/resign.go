@@ -6,10 +6,9 @@ import (
 	"slices"
 	"time"
 
+	"github.com/coredns/coredns/plugin/dynupdate/signing"
 	"github.com/coredns/coredns/plugin/pkg/zone"
 	"github.com/coredns/coredns/plugin/pkg/zonekeys"
-
-	"github.com/miekg/dns"
 )
 
 // This file keeps a zone signed when no client changes it: it is signed at start, or when its keys are others, and what
@@ -36,7 +35,7 @@ func (s *store) signWith(keys []zonekeys.Pair, nsec3 bool, serials serialPolicy)
 // setSigner is signWith for what is signed from now on. It reports whether what stands in the zone is to be made right
 // now. s.mu is held.
 func (s *store) setSigner(keys []zonekeys.Pair, nsec3 bool, serials serialPolicy) (renew bool) {
-	g := &signer{origin: s.tip.Origin(), keys: keys, nsec3: nsec3}
+	g := signing.New(s.tip.Origin(), keys, nsec3)
 	plain, _ := s.tip.Unproved()
 	if s.signer == nil && len(keys) == 0 && plain == s.tip.Records() {
 		return false
@@ -81,7 +80,7 @@ func (s *store) renew() error {
 	if g == nil {
 		return nil
 	}
-	due, whole := g.due(v, now)
+	due, whole := g.Due(v, now)
 	for batch := range slices.Chunk(due, renewMost) {
 		if whole {
 			batch = due // a zone that is signed in part would be bogus
@@ -111,7 +110,7 @@ func (s *store) renew() error {
 			break
 		}
 	}
-	if len(g.keys) == 0 {
+	if !g.HasKeys() {
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		if s.signer == g {
@@ -119,57 +118,4 @@ func (s *store) renew() error {
 		}
 	}
 	return nil
-}
-
-// due is the names at which something is to be made right, and whether that is the whole zone: if its keys are others
-// than the signer's, or denials of another kind.
-func (g *signer) due(v *zone.Zone, now time.Time) (names [][]byte, whole bool) {
-	apex, _ := v.NodeAt(g.origin)
-	whole = !g.holds(v, apex)
-	for name, n := range v.Nodes() {
-		if whole || g.isDue(n, now) {
-			names = append(names, slices.Clone(name))
-		}
-	}
-	return names, whole
-}
-
-// holds reports whether a version is signed as the signer does it: with its keys, and denials of its kind.
-func (g *signer) holds(v *zone.Zone, apex zone.Node) bool {
-	return g.hasKeys(v, apex) && (len(g.keys) == 0 || g.hasChain(apex))
-}
-
-// hasKeys reports whether the keys at the apex are the signer's.
-func (g *signer) hasKeys(v *zone.Zone, apex zone.Node) bool {
-	set := apex.Set(dns.TypeDNSKEY)
-	if set == nil || len(g.keys) == 0 {
-		return set == nil && len(g.keys) == 0
-	}
-	found := 0
-	for r := set.Records(); len(r) > 0; r = r.Next() {
-		rr, err := zone.Record{Owner: g.origin, Type: dns.TypeDNSKEY, RData: r.AppendRData(nil, v.Origin())}.RR()
-		if err != nil {
-			return false
-		}
-		key := rr.(*dns.DNSKEY) // two may have the same tag
-		if !slices.ContainsFunc(g.keys, func(k zonekeys.Pair) bool {
-			return k.Public.PublicKey == key.PublicKey && k.Public.Algorithm == key.Algorithm && k.Public.Flags == key.Flags
-		}) {
-			return false
-		}
-		found++
-	}
-	return found == len(g.keys)
-}
-
-// isDue reports whether a signature at a name is to be made anew.
-func (g *signer) isDue(n zone.Node, now time.Time) bool {
-	for set := range n.Sets() {
-		for r := set.Signatures().Records(); len(r) > 0; r = r.Next() {
-			if g.stale(r.Data(), now) {
-				return true
-			}
-		}
-	}
-	return false
 }

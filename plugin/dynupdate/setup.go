@@ -7,6 +7,7 @@ import (
 
 	"github.com/coredns/coredns/core/dnsserver"
 	"github.com/coredns/coredns/plugin"
+	"github.com/coredns/coredns/plugin/dynupdate/signing"
 	"github.com/coredns/coredns/plugin/file"
 	"github.com/coredns/coredns/plugin/pkg/updates"
 	"github.com/coredns/coredns/plugin/pkg/wire"
@@ -30,7 +31,7 @@ func (s *settings) settle(v *zone.Zone, signed bool) error {
 	}
 	for name, n := range v.Nodes() {
 		for set := range n.Sets() {
-			if signed && managed(set.Type()) {
+			if signed && signing.Manages(set.Type()) {
 				continue
 			}
 			if !s.policy.takes(set.Type(), len(name) == len(s.origin), "", nil) || set.Signatures() != nil && !signed {

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/coredns/coredns/plugin/dynupdate/database"
+	"github.com/coredns/coredns/plugin/dynupdate/signing"
 	"github.com/coredns/coredns/plugin/file"
 	"github.com/coredns/coredns/plugin/pkg/zone"
 	"github.com/coredns/coredns/plugin/tsig"
@@ -55,10 +56,10 @@ type store struct {
 	claims    map[claim]bool
 	parking   *time.Timer // ends a store that nobody has used yet
 	isClosed  bool
-	signer    *signer       // nil if the zone has no signatures
-	serials   serialPolicy  // of changes that are no client's
-	unrenew   chan struct{} // ends the search for signatures that end soon, nil if there is none
-	wasSigned bool          // records of DNSSEC in the zone are ours
+	signer    *signing.Signer // nil if the zone has no signatures
+	serials   serialPolicy    // of changes that are no client's
+	unrenew   chan struct{}   // ends the search for signatures that end soon, nil if there is none
+	wasSigned bool            // records of DNSSEC in the zone are ours
 	wake      chan struct{}
 	ended     chan struct{}
 	rewriting *rewriting // of the database, nil for none
@@ -261,7 +262,7 @@ func (s *store) prepare(do edit, ok check) (*prepared, error) {
 		return nil, nil
 	}
 	if s.signer != nil {
-		if next, delta, err = s.signer.complete(s.tip, next, delta, c.Names(), s.now()); err != nil {
+		if next, delta, err = s.signer.Complete(s.tip, next, delta, c.Names(), s.now()); err != nil {
 			return nil, fmt.Errorf("zone %s: %w", s.zone, err)
 		}
 	}

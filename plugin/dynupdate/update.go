@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/coredns/coredns/plugin"
+	"github.com/coredns/coredns/plugin/dynupdate/signing"
 	"github.com/coredns/coredns/plugin/metadata"
 	"github.com/coredns/coredns/plugin/pkg/rcode"
 	"github.com/coredns/coredns/plugin/pkg/updates"
@@ -165,7 +166,7 @@ func (s *settings) counts(delta *zone.Delta) (added, removed int) {
 	w := delta.Walk()
 	for n := range delta.Removed + delta.Added {
 		switch rec, _ := w.Next(); {
-		case managed(rec.Type) || rec.Type == dns.TypeSOA:
+		case signing.Manages(rec.Type) || rec.Type == dns.TypeSOA:
 		case n < delta.Removed:
 			removed++
 		default:

@@ -79,11 +79,11 @@ func (t *Transfer) record(name string, old, now *zone.Zone) {
 // doubt notes serials that will be those of other versions, too, if a zone's serial goes back: clients stay with the
 // versions that they have until its serial is newer than theirs.
 func doubt(j *zone.Journal, old, now uint32) {
-	if !newer(old, now) {
+	if !zone.Newer(old, now) {
 		return
 	}
 	for _, d := range j.All() {
-		if newer(d.From, now) {
+		if zone.Newer(d.From, now) {
 			j.Doubt(d.From)
 		}
 	}

@@ -43,7 +43,7 @@ type out struct {
 // current reports whether the client has what we have, or newer (RFC 1995 §2); or has to be told our SOA record
 // alone, so that it comes again over TCP.
 func (o *out) current(serial uint32) bool {
-	return o.serial != nil && (o.udp || !newer(serial, *o.serial))
+	return o.serial != nil && (o.udp || !zone.Newer(serial, *o.serial))
 }
 
 // version sends a zone, or what changed since the client's if deltas has it.

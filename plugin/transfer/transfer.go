@@ -204,6 +204,3 @@ func (t *Transfer) send(o *out, from Transferer) error {
 	}
 	return o.records(ch)
 }
-
-// newer reports whether serial a is newer than b (RFC 1982).
-func newer(a, b uint32) bool { return a != b && a-b < 1<<31 }

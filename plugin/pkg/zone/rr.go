@@ -53,6 +53,15 @@ func packed(rr dns.RR, f func(Record) error) error {
 	return f(Record{buf[:owner], h.Rrtype, h.Ttl, buf[owner+10 : n]})
 }
 
+// RDataOf is the RDATA of a dns.RR in wire form, uncompressed.
+func RDataOf(rr dns.RR) (rdata []byte, err error) {
+	err = packed(rr, func(r Record) error {
+		rdata = slices.Clone(r.RData)
+		return nil
+	})
+	return rdata, err
+}
+
 // RR is the record as a dns.RR in memory of its own.
 func (r Record) RR() (dns.RR, error) {
 	head := dns.RR_Header{Name: wire.Text(r.Owner), Rrtype: r.Type, Class: dns.ClassINET, Ttl: r.TTL, Rdlength: uint16(len(r.RData))}

@@ -44,6 +44,10 @@ func (z *Zone) Origin() []byte { return z.origin }
 // Serial is the SOA record's serial number.
 func (z *Zone) Serial() uint32 { return z.soa.serial }
 
+// Newer reports whether serial a is newer than b: serials go round, so that half of all are newer than any (RFC 1982
+// §3.2).
+func Newer(a, b uint32) bool { return a != b && a-b < 1<<31 }
+
 // Records is the number of records; Names, of names with data or below which there is some.
 func (z *Zone) Records() int { return z.records }
 func (z *Zone) Names() int   { return z.nodes - len(z.hidden()) }

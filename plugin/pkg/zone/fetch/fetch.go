@@ -146,7 +146,7 @@ func (c *Client) Zone(ctx context.Context, origin []byte, old *zone.Zone, warn f
 	v, err := c.transfer(ctx, origin, nil, warn)
 	// Of a whole zone the serial is not compared before it has come: a primary that was set back is an error, not
 	// news.
-	if err == nil && old != nil && !newer(v.Serial(), old.Serial()) {
+	if err == nil && old != nil && !zone.Newer(v.Serial(), old.Serial()) {
 		return nil, fmt.Errorf("serial went back: %d, after %d", v.Serial(), old.Serial())
 	}
 	return v, err
@@ -218,9 +218,6 @@ func after(records int, err error) error {
 	}
 	return fmt.Errorf("after %d records: %w", records, err)
 }
-
-// newer reports whether serial a is newer than b (RFC 1982): serials go round, so that half of all are newer than any.
-func newer(a, b uint32) bool { return a != b && a-b < 1<<31 }
 
 // dial connects to the primary.
 func (c *Client) dial(ctx context.Context) (*conn, error) {

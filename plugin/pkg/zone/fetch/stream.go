@@ -149,7 +149,7 @@ func (s *stream) last(serial uint32) error {
 func (s *stream) ended() bool { return s.state == end || s.current() }
 
 // current reports whether of an incremental transfer the first record is there, and tells of nothing newer.
-func (s *stream) current() bool { return s.alone() && !newer(s.serial, s.old.Serial()) }
+func (s *stream) current() bool { return s.alone() && !zone.Newer(s.serial, s.old.Serial()) }
 
 // alone reports whether of an incremental transfer only the first record is there.
 func (s *stream) alone() bool { return s.state == second && s.old != nil }

@@ -1,4 +1,4 @@
-package dynupdate
+package signing
 
 import (
 	"bytes"
@@ -85,7 +85,7 @@ func (s *signing) putNSEC3(h *hashChain, owner string) error {
 	}
 	ttl := denialTTL(s.plain)
 	next := wire.FirstLabel([]byte(h.after(owner)))
-	rdata, err := rdataOf(&dns.NSEC3{
+	rdata, err := zone.RDataOf(&dns.NSEC3{
 		Hdr:  dns.RR_Header{Name: wire.Text([]byte(owner)), Rrtype: dns.TypeNSEC3, Class: dns.ClassINET, Ttl: ttl},
 		Hash: dns.SHA1, HashLength: 20, NextDomain: string(next), TypeBitMap: types,
 	})
@@ -176,7 +176,7 @@ func (h *hashChain) last(from []byte, there []string) (last string) {
 }
 
 // hasChain reports whether denials of a version are of the signer's kind.
-func (g *signer) hasChain(apex zone.Node) bool {
+func (g *Signer) hasChain(apex zone.Node) bool {
 	param := apex.Set(dns.TypeNSEC3PARAM).Records()
 	if !g.nsec3 {
 		return len(param) == 0

@@ -1,4 +1,11 @@
-package dynupdate
+// Package signing keeps a zone signed that changes: it makes of each version the one with the records of DNSSEC.
+//
+//	version before, changes ──Complete──▶ signer.go: keys, NSEC records ──▶ hashes.go: NSEC3 records
+//	                                          └──▶ jobs.go: signatures, where they are not those of before ──▶ version
+//	version ──Due──▶ due.go: names at which something ends soon, or is another signer's
+//
+// It does no I/O and knows no clock. Start at Signer.Complete.
+package signing
 
 import (
 	"encoding/binary"
@@ -13,15 +20,23 @@ import (
 	"github.com/miekg/dns"
 )
 
-// signer gives each version of a zone the records of DNSSEC that it needs: keys, signatures, and the chain of NSEC
+// Signer gives each version of a zone the records of DNSSEC that it needs: keys, signatures, and the chain of NSEC
 // or NSEC3 records (RFC 4035 §2, RFC 5155 §7.1). Only what a change touches is made anew: the RRsets that are others, the name before a name
 // that comes or goes, the SOA record. A signer without keys takes all of that away. It knows no clock and is never
 // changed.
-type signer struct {
+type Signer struct {
 	origin []byte
 	keys   []zonekeys.Pair
 	nsec3  bool // denials are NSEC3 records
 }
+
+// New is a Signer for a zone, by its name in wire form.
+func New(origin []byte, keys []zonekeys.Pair, nsec3 bool) *Signer {
+	return &Signer{origin, keys, nsec3}
+}
+
+// HasKeys reports whether there are any.
+func (g *Signer) HasKeys() bool { return len(g.keys) > 0 }
 
 // How long signatures count, and when they are made anew. Each ends at another moment, so that not all are made anew at
 // once.
@@ -32,8 +47,8 @@ const (
 	renewBefore = 7 * 24 * time.Hour
 )
 
-// managed reports whether records of a type are the signer's.
-func managed(typ uint16) bool {
+// Manages reports whether records of a type are the signer's.
+func Manages(typ uint16) bool {
 	switch typ {
 	case dns.TypeRRSIG, dns.TypeNSEC, dns.TypeNSEC3, dns.TypeNSEC3PARAM, dns.TypeDNSKEY, dns.TypeCDS, dns.TypeCDNSKEY:
 		return true
@@ -43,7 +58,7 @@ func managed(typ uint16) bool {
 
 // signing is one version on its way.
 type signing struct {
-	*signer
+	*Signer
 	old, plain *zone.Zone // before the change, and with it, but for what is signed
 	c          *zone.Change
 	now        time.Time
@@ -54,10 +69,10 @@ type signing struct {
 	jobs       []job
 }
 
-// complete makes the version that plain is to be: the same records, and those of DNSSEC. plain is the next version of
+// Complete makes the version that plain is to be: the same records, and those of DNSSEC. plain is the next version of
 // old by delta, which nobody has been given, and is of no use after it; names are those that are to be looked at.
-func (g *signer) complete(old, plain *zone.Zone, delta *zone.Delta, names [][]byte, now time.Time) (*zone.Zone, *zone.Delta, error) {
-	s := signing{signer: g, old: old, plain: plain, c: old.Change(), now: now, names: map[string]bool{}, looked: map[string]hash{}, due: map[string]bool{}}
+func (g *Signer) Complete(old, plain *zone.Zone, delta *zone.Delta, names [][]byte, now time.Time) (*zone.Zone, *zone.Delta, error) {
+	s := signing{Signer: g, old: old, plain: plain, c: old.Change(), now: now, names: map[string]bool{}, looked: map[string]hash{}, due: map[string]bool{}}
 	if err := s.c.Apply(delta); err != nil {
 		return nil, nil, err
 	}
@@ -81,7 +96,7 @@ func (g *signer) complete(old, plain *zone.Zone, delta *zone.Delta, names [][]by
 // and the apex. If the TTL of denials is another, or the keys are, it is all names.
 func (s *signing) touch(names [][]byte) {
 	apex, _ := s.old.NodeAt(s.origin)
-	s.anew = !s.hasKeys(s.old, apex)
+	s.anew = !s.sameKeys(s.old, apex)
 	all := denialTTL(s.old) != denialTTL(s.plain) || !s.holds(s.old, apex)
 	if all {
 		names = allNames(s.old, s.plain)
@@ -252,7 +267,7 @@ func (s *signing) putKeys(apex *zone.Site) error {
 	want := map[uint16][][]byte{}
 	ttl := apex.TTL(dns.TypeSOA)
 	for _, rr := range zonekeys.Records(s.keys, wire.Text(s.origin), ttl) {
-		rdata, err := rdataOf(rr)
+		rdata, err := zone.RDataOf(rr)
 		if err != nil {
 			return err
 		}
@@ -275,7 +290,7 @@ func (s *signing) putKeys(apex *zone.Site) error {
 
 // putNSEC makes the NSEC record of a name the one that it should be.
 func putNSEC(site *zone.Site, ttl uint32, next []byte, types []uint16) error {
-	rdata, err := rdataOf(&dns.NSEC{
+	rdata, err := zone.RDataOf(&dns.NSEC{
 		Hdr:        dns.RR_Header{Name: wire.Text(site.Name()), Rrtype: dns.TypeNSEC, Class: dns.ClassINET, Ttl: ttl},
 		NextDomain: wire.Text(next), TypeBitMap: types,
 	})
@@ -310,7 +325,7 @@ func (s *signing) isSigned(site *zone.Site, name []byte, typ uint16) bool {
 	if s.anew || len(sigs) != len(s.keys) {
 		return false // putSet has taken those of other records away
 	}
-	if !managed(typ) {
+	if !Manages(typ) {
 		was, _ := s.old.NodeAt(name)
 		is, _ := s.plain.NodeAt(name)
 		if was == nil || !slices.Equal(was.Set(typ).Records(), is.Set(typ).Records()) {
@@ -318,17 +333,4 @@ func (s *signing) isSigned(site *zone.Site, name []byte, typ uint16) bool {
 		}
 	}
 	return !slices.ContainsFunc(sigs, func(rdata []byte) bool { return s.stale(rdata, s.now) })
-}
-
-// stale reports whether a signature is to be made anew, by its RDATA (RFC 4034 §3.1).
-func (g *signer) stale(sig []byte, now time.Time) bool {
-	if len(sig) < 18 {
-		return true
-	}
-	expiration, inception := binary.BigEndian.Uint32(sig[8:]), binary.BigEndian.Uint32(sig[12:])
-	if !newer(expiration, uint32(now.Add(renewBefore).Unix())) || newer(inception, uint32(now.Unix())) {
-		return true
-	}
-	tag := binary.BigEndian.Uint16(sig[16:])
-	return !slices.ContainsFunc(g.keys, func(k zonekeys.Pair) bool { return k.KeyTag == tag && k.Public.Algorithm == sig[2] })
 }

@@ -1,4 +1,4 @@
-package dynupdate
+package signing
 
 import (
 	"context"
@@ -55,7 +55,7 @@ func (s *signing) signBatch(jobs []job) error {
 	for i := range jobs {
 		var sigs [][]byte
 		for _, sig := range jobs[i].sigs {
-			rdata, err := rdataOf(sig)
+			rdata, err := zone.RDataOf(sig)
 			if err != nil {
 				return err
 			}
