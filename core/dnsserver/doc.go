@@ -17,10 +17,9 @@
 //   - a server: server.go, listen.go and shared.go (its sockets); the kinds of it: plain.go, tls.go, http.go, https.go,
 //     https3.go, quic.go, grpc.go; proxy.go, cookies.go and limits.go are what blocks say of listeners.
 //   - begin and end: generation.go, restart.go and takeover.go (a reload), reread.go (what it reads), failure.go (a
-//     start that fails), stop.go, ends.go, hooks.go and instances.go (what caddy leaves out), listing.go (the first
-//     lines).
+//     start that fails), stop.go, ends.go (of plugins), listing.go (the first lines). What caddy leaves out is package
+//     caddystate.
 //   - a process in the place of another one: inherited.go, duplicates.go.
-//   - memory: collections.go.
 //
 // A Server's blocks and chains never change once it is made; any number of goroutines may serve with it. A reload makes
 // new Servers, which go on with the sockets and connections of those before.

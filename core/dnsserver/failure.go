@@ -4,6 +4,7 @@ import (
 	"io"
 	"time"
 
+	"github.com/coredns/coredns/core/internal/caddystate"
 	"github.com/coredns/coredns/plugin/pkg/log"
 )
 
@@ -12,7 +13,7 @@ import (
 
 // SetupFailed ends a configuration of which a setup function has failed; package corefile calls it.
 func (d *dnsContext) SetupFailed() {
-	claimHooks().remove()
+	caddystate.ClaimHooks().Remove()
 	if err := d.ends.run(time.Now().Add(endTime)); err != nil {
 		log.Errorf("Ending a configuration that cannot be set up: %v", err)
 	}
@@ -38,8 +39,8 @@ func (g *generation) failFirst(end func()) {
 	g.mu.Lock()
 	hooks := g.hooks
 	g.mu.Unlock()
-	hooks.remove()
-	claimHooks().remove() // if it did not come to its begin
+	hooks.Remove()
+	caddystate.ClaimHooks().Remove() // if it did not come to its begin
 	g.closeSockets()
 	end()
 }

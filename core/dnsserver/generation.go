@@ -8,6 +8,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/coredns/coredns/core/internal/caddystate"
 	"github.com/coredns/coredns/core/internal/udp"
 	"github.com/coredns/coredns/plugin/pkg/log"
 
@@ -28,8 +29,8 @@ type generation struct {
 	plugins  []func() error // their OnShutdown
 	ends     *ends          // what has to end after that
 	debug    bool           // debug lines are logged, as a restart begins
-	hooks    hooks
-	setUp    hooks // those that there were when it was set up; of a reload only
+	hooks    caddystate.Hooks
+	setUp    caddystate.Hooks // those that there were when it was set up; of a reload only
 
 	announced sync.Once // that all servers listen
 
@@ -93,7 +94,7 @@ func (d *dnsContext) newGeneration(servers []server) {
 	restarting.Lock()
 	defer restarting.Unlock()
 	if r := restarting.all[lineage(i)]; r != nil {
-		r.next, g.setUp = g, registeredHooks()
+		r.next, g.setUp = g, caddystate.RegisteredHooks()
 		return
 	}
 	if d.once {
@@ -109,9 +110,9 @@ func (g *generation) begin() error {
 	}
 	old := endRestart(g.instance).now
 	g.plugins = append(g.plugins, g.registeredLate()...)
-	g.setUp.reinstate()
+	g.setUp.Reinstate()
 	g.mu.Lock()
-	g.begun, g.previous, g.hooks = true, old, claimHooks()
+	g.begun, g.previous, g.hooks = true, old, caddystate.ClaimHooks()
 	g.mu.Unlock()
 	if old == nil {
 		if caddy.IsUpgrade() {
@@ -272,7 +273,7 @@ func (g *generation) shutdown() error {
 	defer g.replaced()
 	next.announce() // caddy calls OnStartupComplete for the first generation only
 	if next != nil {
-		next.setUp.reinstate()
+		next.setUp.Reinstate()
 	}
 	select {
 	case <-g.drain():

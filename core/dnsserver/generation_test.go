@@ -12,6 +12,7 @@ import (
 	"time"
 	"weak"
 
+	"github.com/coredns/coredns/core/internal/caddystate"
 	"github.com/coredns/coredns/plugin/pkg/eventually"
 	"github.com/coredns/coredns/plugin/pkg/log/logtest"
 	"github.com/coredns/coredns/plugin/pkg/loopback"
@@ -111,7 +112,7 @@ func TestReplacedEndsBadly(t *testing.T) {
 				}
 				return nil
 			})
-			t.Cleanup(func() { eventHooks.Delete("told") })
+			t.Cleanup(func() { caddystate.EventHooks.Delete("told") })
 			next, err := i.Restart(inputOf(".:0 {\nprobe two\n}"))
 			if err != nil || next == nil {
 				t.Fatalf("%v\n%s", err, out)

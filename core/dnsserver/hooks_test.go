@@ -8,6 +8,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/coredns/coredns/core/internal/caddystate"
+
 	"github.com/coredns/caddy"
 	_ "github.com/coredns/caddy/onevent"
 )
@@ -65,7 +67,7 @@ func TestCommandsAfterTwoReloads(t *testing.T) {
 	i := started(t, corefile("one", "1"))
 	probing.setup = func(c *caddy.Controller) {
 		c.OnStartup(func() error {
-			eventHooks.Clear() // as caddy does
+			caddystate.EventHooks.Clear() // as caddy does
 			return nil
 		})
 	}

@@ -2,7 +2,8 @@ package dnsserver
 
 import (
 	"os"
-	_ "unsafe" // for go:linkname
+
+	"github.com/coredns/coredns/core/internal/caddystate"
 
 	"github.com/coredns/caddy"
 )
@@ -11,14 +12,6 @@ import (
 // that no server of its own takes stay open, and the system goes on to give them queries, which nobody would read. So
 // it makes as many servers at an address as there are sockets there, and closes what is left: sockets of addresses
 // that the machine does not have any more, say.
-
-// inherited is Caddy's note of what was handed over.
-//
-//go:linkname inherited github.com/coredns/caddy.loadedGob
-var inherited struct {
-	ListenerFds map[string]uintptr // by network and Address
-	Caddyfile   caddy.Input
-}
 
 // socketsAt is how many servers are to share an address: want, or as many as there are sockets that were handed over.
 func socketsAt(addr string, want int) int {
@@ -30,7 +23,7 @@ func socketsAt(addr string, want int) int {
 
 func isInherited(address string) bool {
 	for _, network := range []string{"tcp", "udp"} {
-		if _, ok := inherited.ListenerFds[network+address]; ok {
+		if _, ok := caddystate.Inherited.ListenerFds[network+address]; ok {
 			return true
 		}
 	}
@@ -43,7 +36,7 @@ func (g *generation) closeUnclaimed() {
 	for _, s := range g.servers {
 		mine["tcp"+s.Address()], mine["udp"+s.Address()] = true, true
 	}
-	for key, fd := range inherited.ListenerFds {
+	for key, fd := range caddystate.Inherited.ListenerFds {
 		if !mine[key] {
 			os.NewFile(fd, key).Close()
 		}

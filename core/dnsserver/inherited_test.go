@@ -6,13 +6,15 @@ import (
 	"net"
 	"syscall"
 	"testing"
+
+	"github.com/coredns/coredns/core/internal/caddystate"
 )
 
 // A socket that was handed over and is no server's gets nothing any more.
 func TestCloseUnclaimed(t *testing.T) {
-	defer func(was map[string]uintptr) { inherited.ListenerFds = was }(inherited.ListenerFds)
+	defer func(was map[string]uintptr) { caddystate.Inherited.ListenerFds = was }(caddystate.Inherited.ListenerFds)
 	sockets := map[string]*net.UDPConn{}
-	inherited.ListenerFds = map[string]uintptr{}
+	caddystate.Inherited.ListenerFds = map[string]uintptr{}
 	for _, addr := range []string{"dns://192.0.2.1:53", "dns://192.0.2.1:53#2", "dns://192.0.2.2:53"} {
 		c, err := net.ListenUDP("udp", &net.UDPAddr{IP: net.IPv4(127, 0, 0, 1)})
 		if err != nil {
@@ -28,7 +30,7 @@ func TestCloseUnclaimed(t *testing.T) {
 		}
 		f.Close()
 		c.Close()
-		inherited.ListenerFds["udp"+addr] = uintptr(fd)
+		caddystate.Inherited.ListenerFds["udp"+addr] = uintptr(fd)
 		sockets[addr] = c
 	}
 	const unclaimed = "dns://192.0.2.2:53"
@@ -43,7 +45,7 @@ func TestCloseUnclaimed(t *testing.T) {
 			t.Errorf("%s: is gone: %t", addr, gone)
 		}
 		if addr != unclaimed {
-			syscall.Close(int(inherited.ListenerFds["udp"+addr]))
+			syscall.Close(int(caddystate.Inherited.ListenerFds["udp"+addr]))
 		}
 	}
 }

@@ -129,7 +129,7 @@ func (d *dnsContext) MakeServers() ([]caddy.Server, error) {
 
 func (d *dnsContext) makeServers() ([]caddy.Server, error) {
 	memory.Keep()
-	watchCollections()
+	memory.WatchCollections()
 	for _, c := range d.configs {
 		c.inherit()
 		d.debug = d.debug || c.Debug

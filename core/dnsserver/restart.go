@@ -7,6 +7,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/coredns/coredns/core/internal/caddystate"
 	"github.com/coredns/coredns/plugin/pkg/log"
 
 	"github.com/coredns/caddy"
@@ -84,7 +85,7 @@ func (g *generation) restart() error {
 	}
 	restarting.all[lineage(g.instance)] = &restart{now: g, slow: time.AfterFunc(longRestart, tellSlow)}
 	restarting.Unlock()
-	g.hooks.remove()
+	g.hooks.Remove()
 	g.debug = log.D.Value() // as the configuration says, or somebody has told the process since
 	return nil
 }
@@ -127,12 +128,12 @@ func (g *generation) restartFailed() error {
 		return nil // it serves: this is the end of g, and another plugin's shutdown failed
 	}
 	defer g.replaced()
-	letGo()
+	caddystate.ForgetRemoved()
 	logDebug(g.debug) // what failed may have changed it
 	r := endRestart(g.instance)
 	if failed == nil {
-		claimHooks().remove() // of a configuration that did not come to its begin
-		g.hooks.restore()
+		caddystate.ClaimHooks().Remove() // of a configuration that did not come to its begin
+		g.hooks.Restore()
 		switch {
 		case r.next != nil:
 			r.next.startupFailed()
@@ -141,8 +142,8 @@ func (g *generation) restartFailed() error {
 		}
 		return nil
 	}
-	failed.hooks.remove()
-	g.hooks.restore()
+	failed.hooks.Remove()
+	g.hooks.Restore()
 	g.mu.Lock()
 	g.next = nil
 	g.mu.Unlock()

@@ -6,7 +6,6 @@ import (
 	"sync/atomic"
 	"weak"
 
-	"github.com/coredns/coredns/core/dnsserver"
 	"github.com/coredns/coredns/plugin/pkg/memory"
 )
 
@@ -26,21 +25,10 @@ func newBudget(limit int64) *budget {
 }
 
 // processBudget is the budget of all caches of the process.
-var processBudget = sync.OnceValue(func() *budget { return newBudget(live(new(want).octets(memory.Limit()))) })
-
-// live is how many octets entries may have, so that the process grows by memory at most: Go's collector lets garbage grow beside them
-// before it begins, by as much as GOGC says, and with its own data and spans that are not full all of that takes a tenth more
-// (TestScanStaysInBudget measures it).
-func live(memory int64) int64 {
-	percent := dnsserver.GCPercent()
-	if percent < 0 || percent >= 1000 { // as good as none: another limit holds then
-		percent = 100
-	}
-	return int64(float64(memory) / 1.1 * 100 / float64(100+percent))
-}
+var processBudget = sync.OnceValue(func() *budget { return newBudget(memory.Live(new(want).octets(memory.Limit()))) })
 
 // set makes the budget one of so much memory of the process.
-func (b *budget) set(memory int64) { b.limit.Store(live(memory)) }
+func (b *budget) set(process int64) { b.limit.Store(memory.Live(process)) }
 
 // join makes s one of the stores that give way.
 func (b *budget) join(s *store) {

@@ -16,6 +16,7 @@ import (
 
 	"github.com/coredns/coredns/plugin"
 	"github.com/coredns/coredns/plugin/pkg/eventually"
+	"github.com/coredns/coredns/plugin/pkg/memory"
 	"github.com/coredns/coredns/plugin/pkg/wire"
 )
 
@@ -151,16 +152,16 @@ func resident(t *testing.T) int64 {
 // While millions of names pass by that are asked for once, the process grows by the budget, and what is popular stays. CACHE_SCAN sets how many
 // names, with a budget of 64 MiB then; by default it is a small scan, of which only what is live counts.
 func TestScanStaysInBudget(t *testing.T) {
-	names, memory, large := 80000, int64(8<<20), false
+	names, most, large := 80000, int64(8<<20), false
 	if text := os.Getenv("CACHE_SCAN"); text != "" {
 		n, err := strconv.Atoi(text)
 		if err != nil {
 			t.Fatal(err)
 		}
-		names, memory, large = n, 64<<20, true
+		names, most, large = n, 64<<20, true
 	}
 	popular := uint32(min(names/30, 40000))
-	b := newBudget(live(memory))
+	b := newBudget(memory.Live(most))
 	fresh := func() *Cache {
 		c := New()
 		c.Next = many{}
@@ -177,12 +178,12 @@ func TestScanStaysInBudget(t *testing.T) {
 	hits := scan(c, names/2, zipfian(popular, 1), 2)
 	grown, live := resident(t)-before, heapLive()-heap
 	t.Logf("%d names, memory %d: %d entries, %d octets counted, %d live, the process grew by %d; %.3f hits, without others %.3f",
-		names, memory, c.positive.len(), b.used.Load(), live, grown, hits, want)
+		names, most, c.positive.len(), b.used.Load(), live, grown, hits, want)
 	if limit := b.limit.Load(); live > limit*11/10 || live < limit*7/10 {
 		t.Errorf("%d octets live, the budget is %d", live, limit)
 	}
-	if large && grown > memory*11/10 {
-		t.Errorf("the process grew by %d, the budget is %d", grown, memory)
+	if large && grown > most*11/10 {
+		t.Errorf("the process grew by %d, the budget is %d", grown, most)
 	}
 	if hits < want-0.04 {
 		t.Errorf("%.3f of the popular names were there, %.3f without others", hits, want)

@@ -2,21 +2,19 @@ package cache
 
 import (
 	"bytes"
+	"fmt"
 	golog "log"
 	"math"
 	"os"
-
-	"fmt"
 	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
 
-	"github.com/coredns/caddy"
-
 	"github.com/coredns/coredns/plugin"
 	"github.com/coredns/coredns/plugin/pkg/memory"
 
+	"github.com/coredns/caddy"
 	"github.com/miekg/dns"
 	"github.com/prometheus/client_golang/prometheus"
 	dto "github.com/prometheus/client_model/go"
@@ -220,8 +218,8 @@ func TestMemoryOption(t *testing.T) {
 	s := serve(t, block(1, "")+block(2, "memory 32M")+block(3, "memory 16M"))
 	check := func(what string, want int64) {
 		t.Helper()
-		if got := processBudget().limit.Load(); got != live(want) {
-			t.Errorf("%s: %d octets, want %d", what, got, live(want))
+		if got := processBudget().limit.Load(); got != memory.Live(want) {
+			t.Errorf("%s: %d octets, want %d", what, got, memory.Live(want))
 		}
 	}
 	check("two say it", 32<<20)

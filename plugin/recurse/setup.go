@@ -123,7 +123,7 @@ func (s *settings) resolver(label string) *resolver {
 	r := &resolver{
 		counts: newCounts(label), timeout: s.timeout, udpSize: uint16(s.udpSize), snoop: s.snoop,
 		fetchesPerZone: s.perZone, fetchesPerServer: s.perServer, maxRecursions: s.recursions, sources: s.sources, prefetch: s.prefetch,
-		memory: live(s.memory),
+		memory: memory.Live(s.memory),
 	}
 	if r.maxRecursions == 0 {
 		r.maxRecursions = min(max(memory.Waiting(memory.Limit()), 1), 65536)
@@ -149,7 +149,7 @@ func (s *settings) resolver(label string) *resolver {
 		r.conf.Private, r.conf.Screened = s.guarded, s.screened
 	}
 	if s.aggressive != "off" {
-		r.denials = aggressive.New(int(live(s.memory)/denialShare), s.aggressive == "nsec3")
+		r.denials = aggressive.New(int(memory.Live(s.memory)/denialShare), s.aggressive == "nsec3")
 		r.conf.Synthesize, r.conf.SOA = r.synthesize, r.soa
 	}
 	if s.special {
@@ -169,16 +169,6 @@ func (s *settings) resolver(label string) *resolver {
 
 // denialShare is which part of the stores' octets validated denials may take.
 const denialShare = 16
-
-// live is how many octets the stores may have, so that the process grows by memory at most: Go's collector lets garbage grow
-// beside them before it begins, by as much as GOGC says, and its own data take a tenth more.
-func live(memory int64) int64 {
-	percent := dnsserver.GCPercent()
-	if percent < 0 || percent >= 1000 { // as good as none: another limit holds then
-		percent = 100
-	}
-	return int64(float64(memory) / 1.1 * 100 / float64(100+percent))
-}
 
 // below reports whether name is in one of the zones.
 func below(name string, zones []string) bool {

@@ -21,6 +21,7 @@ type row struct {
 // rows have the packages of core/internal, lowest first: a row names only rows above it. chain and those from service on do not know each
 // other; coretest makes both, and is for tests.
 var rows = map[string]row{
+	"caddystate": {noPlugin: true, noNet: true},
 	"reusegroup": {noPlugin: true, noNet: true},
 	"unsent":     {noPlugin: true, noNet: true},
 	"reply":      {other: "request", noPlugin: true},
@@ -39,7 +40,7 @@ var rows = map[string]row{
 }
 
 // order is that of the rows: who stands right may import who stands left.
-var order = strings.Fields("reusegroup unsent reply chain service exec conn udp tcp http2 quicconn doh doq grpcdns coretest")
+var order = strings.Fields("caddystate reusegroup unsent reply chain service exec conn udp tcp http2 quicconn doh doq grpcdns coretest")
 
 // coreMay reports whether core/internal/from may import to.
 func coreMay(from, to string) bool {

@@ -1,5 +1,6 @@
 // Package memory tells how many bytes of memory the process may use, and how many files, and how many of what is
-// limited by default that makes. And it gives back what the program itself takes of it: see Settle.
+// limited by default that makes. It gives back what the program itself takes of it, see Settle, and has garbage
+// collected less often where there is little, see WatchCollections.
 //
 //	debug.SetMemoryLimit ─┐
 //	control groups       ─┴─ the least ──▶ Limit ──▶ Waiting, Connections, Unsent; and what plugins keep

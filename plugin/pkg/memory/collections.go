@@ -1,4 +1,4 @@
-package dnsserver
+package memory
 
 import (
 	"os"
@@ -51,6 +51,17 @@ func GCPercent() int {
 	return c.told
 }
 
+// Live is how many octets data may have, so that the process grows by so many at most: Go's collector lets garbage grow
+// beside them before it begins, by as much as GOGC says, and with its own data and spans that are not full all of that
+// takes a tenth more.
+func Live(most int64) int64 {
+	percent := GCPercent()
+	if percent < 0 || percent >= 1000 { // as good as none: another limit holds then
+		percent = 100
+	}
+	return int64(float64(most) / 1.1 * 100 / float64(100+percent))
+}
+
 // gcPercent is what Go knows.
 func gcPercent() int {
 	s := []metrics.Sample{{Name: "/gc/gogc:percent"}}
@@ -61,7 +72,9 @@ func gcPercent() int {
 	return int(int64(s[0].Value.Uint64())) // the largest number stands for none
 }
 
-// watchCollections makes it so, unless the environment says how garbage is to be collected.
+// WatchCollections has garbage of a busy server collected so, unless the environment says how it is to be collected.
+func WatchCollections() { watchCollections() }
+
 var watchCollections = sync.OnceFunc(func() {
 	if os.Getenv("GOGC") != "" {
 		return

@@ -1,4 +1,4 @@
-package dnsserver
+package caddystate
 
 import (
 	"sync"
@@ -16,8 +16,8 @@ var instances []*caddy.Instance
 //go:linkname instancesMu github.com/coredns/caddy.instancesMu
 var instancesMu sync.Mutex
 
-// letGo has Caddy hold nothing that it has taken out of its list.
-func letGo() {
+// ForgetRemoved has Caddy hold nothing that it has taken out of its list.
+func ForgetRemoved() {
 	instancesMu.Lock()
 	defer instancesMu.Unlock()
 	clear(instances[len(instances):cap(instances)])
