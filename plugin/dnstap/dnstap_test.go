@@ -1,6 +1,7 @@
 package dnstap
 
 import (
+	"bytes"
 	"context"
 	"encoding/binary"
 	"errors"
@@ -164,6 +165,31 @@ func TestWhatIsTold(t *testing.T) {
 			if frame.Message.QueryMessage != nil || frame.Message.ResponseMessage != nil || frame.Extra != nil {
 				t.Errorf("%s: %v", name, frame)
 			}
+		}
+	}
+}
+
+// What a plugin passes on as it is, such as the reply to an update, is told as it is.
+func TestOctetsAreTold(t *testing.T) {
+	r := new(dns.Msg).SetUpdate("example.org.")
+	packet, err := new(dns.Msg).SetRcode(r, dns.RcodeRefused).Pack()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, raw := range []bool{true, false} {
+		sink := new(frames)
+		h := &Dnstap{IncludeRawMessage: raw, sink: sink, Next: plugin.HandlerFunc(func(_ context.Context, w dns.ResponseWriter, _ *dns.Msg) (int, error) {
+			_, err := w.Write(packet)
+			return 0, err
+		})}
+		if rcode, err := h.ServeDNS(t.Context(), &test.ResponseWriter{}, r); rcode != 0 || err != nil {
+			t.Fatal(rcode, err)
+		}
+		if kinds := sink.kinds(); len(kinds) != 2 || kinds[1] != tap.Message_CLIENT_RESPONSE {
+			t.Fatal(kinds)
+		}
+		if m := sink.all[1].Message; bytes.Equal(m.ResponseMessage, packet) != raw || m.GetResponseTimeSec() == 0 {
+			t.Errorf("told %v", m)
 		}
 	}
 }

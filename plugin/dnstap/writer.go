@@ -37,12 +37,37 @@ func (w *ResponseWriter) WriteMsg(resp *dns.Msg) error {
 	return nil
 }
 
+// Write writes the reply that b holds, such as that to an update that was passed on, and tells it if that went well.
+func (w *ResponseWriter) Write(b []byte) (int, error) {
+	w.written.Store(true)
+	n, err := w.ResponseWriter.Write(b)
+	if err == nil {
+		w.frame(w.response(), b)
+	}
+	return n, err
+}
+
 // tell sends the frame about resp.
 func (w *ResponseWriter) tell(resp *dns.Msg) {
+	m := w.response()
+	var packet []byte
+	if w.IncludeRawMessage {
+		packet, _ = w.sent(resp).Pack()
+	}
+	w.frame(m, packet)
+}
+
+// response is the message about a reply that has just been written.
+func (w *ResponseWriter) response() *tap.Message {
 	m := w.message(tap.Message_CLIENT_RESPONSE)
 	msg.SetResponseTime(m, time.Now())
+	return m
+}
+
+// frame sends the frame of m, with the reply's packet if frames have them.
+func (w *ResponseWriter) frame(m *tap.Message, packet []byte) {
 	if w.IncludeRawMessage {
-		m.ResponseMessage, _ = w.sent(resp).Pack()
+		m.ResponseMessage = packet
 	}
 	w.TapMessageWithMetadata(w.ctx, m, request.Request{W: w.ResponseWriter, Req: w.query})
 }

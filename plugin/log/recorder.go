@@ -56,10 +56,19 @@ func (rec *recorder) WriteMsg(m *dns.Msg) error {
 	return err
 }
 
-// Write writes octets, of which the length is recorded.
+// Write writes octets, such as the reply to an update that was passed on. Their length is recorded, and the message that
+// they are.
 func (rec *recorder) Write(b []byte) (int, error) {
 	n, err := rec.ResponseWriter.Write(b)
-	rec.record(func() { rec.Len += n })
+	m := new(dns.Msg)
+	bad := m.Unpack(b)
+	rec.record(func() {
+		rec.Len += n
+		if bad == nil {
+			rec.taken = false
+			rec.Msg, rec.Rcode = m, m.Rcode
+		}
+	})
 	return n, err
 }
 

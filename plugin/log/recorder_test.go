@@ -87,6 +87,36 @@ func TestTakenReplies(t *testing.T) {
 	}
 }
 
+// Octets that a plugin passes on, such as the reply to an update, make the line of the message that they are. Others are
+// no reply.
+func TestOctets(t *testing.T) {
+	r := new(dns.Msg).SetUpdate("example.org.")
+	reply := new(dns.Msg).SetRcode(r, dns.RcodeRefused)
+	reply.Authoritative = true
+	packet, err := reply.Pack()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, tc := range []struct {
+		octets []byte
+		want   string
+	}{
+		{packet, "[INFO] REFUSED qr,aa 29\n"},
+		{packet[:20], "[INFO] - - 20\n"},
+	} {
+		next := test.HandlerFunc(func(_ context.Context, w dns.ResponseWriter, _ *dns.Msg) (int, error) {
+			_, err := w.Write(tc.octets)
+			return 0, err
+		})
+		l := Logger{Next: next, Rules: []Rule{{NameScope: ".", Format: "{rcode} {>rflags} {rsize}", Class: classes(response.All)}}}
+		out := capture(t)
+		l.ServeDNS(context.Background(), &test.ResponseWriter{}, r)
+		if out.String() != tc.want {
+			t.Errorf("logged %q, want %q", out, tc.want)
+		}
+	}
+}
+
 // Of several replies, as a transfer has them, the last one's flags are told, and the octets of all.
 func TestSeveralTakenReplies(t *testing.T) {
 	next := test.HandlerFunc(func(_ context.Context, w dns.ResponseWriter, r *dns.Msg) (int, error) {

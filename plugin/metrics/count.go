@@ -49,14 +49,15 @@ func (o *observer) WriteMsg(m *dns.Msg) error {
 	return err
 }
 
-// Write writes octets, of which the length is recorded.
+// Write writes octets, such as the reply to an update that was passed on. Their length is recorded, and the code of the
+// message that they are.
 func (o *observer) Write(b []byte) (int, error) {
 	n, err := o.ResponseWriter.Write(b)
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	if !o.over {
-		o.wrote(n)
+	rcode := dns.RcodeSuccess
+	if m := new(dns.Msg); m.Unpack(b) == nil {
+		rcode = m.Rcode
 	}
+	o.record(nil, rcode, n)
 	return n, err
 }
 

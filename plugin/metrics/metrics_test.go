@@ -68,6 +68,11 @@ func TestCounts(t *testing.T) {
 		w.Write(make([]byte, 40))
 		return dns.RcodeSuccess, nil
 	})
+	passedOn := plugin.HandlerFunc(func(_ context.Context, w dns.ResponseWriter, r *dns.Msg) (int, error) {
+		packet, _ := new(dns.Msg).SetRcode(r, dns.RcodeRefused).Pack()
+		w.Write(packet)
+		return dns.RcodeSuccess, nil
+	})
 	for _, tc := range []struct {
 		name  string
 		qtype uint16
@@ -86,6 +91,7 @@ func TestCounts(t *testing.T) {
 		{"example.org.", dns.TypeTXT, &test.ResponseWriter{}, test.NextHandler(dns.RcodeSuccess, nil), "example.org.", "udp", "1", "TXT", "NOERROR", "", 0, 1},
 		{"example.org.", dns.TypeTXT, &test.ResponseWriter{}, test.NextHandler(3841, nil), "example.org.", "udp", "1", "TXT", "NOERROR", "", 0, 1},
 		{"example.org.", dns.TypeNS, &test.ResponseWriter{}, named{raw, "raw"}, "example.org.", "udp", "1", "NS", "NOERROR", "", 40, 0},
+		{"example.org.", dns.TypeSOA, &test.ResponseWriter{}, named{passedOn, "dynupdate"}, "example.org.", "udp", "1", "SOA", "REFUSED", "", 29, 0},
 		{"example.org.", dns.TypeA, &test.ResponseWriter{}, named{rewrites, "rewrite"}, "example.org.", "udp", "1", "A", "NOERROR", "rewrite", 53, 0},
 	} {
 		server := unusedServer()

@@ -34,10 +34,13 @@ func (r *Recorder) WriteMsg(res *dns.Msg) error {
 	return r.ResponseWriter.WriteMsg(res)
 }
 
-// Write writes buf and records how much of it was written.
+// Write writes buf, and records how much of it was written and the code of the message that it is. Msg stays as it is.
 func (r *Recorder) Write(buf []byte) (int, error) {
 	n, err := r.ResponseWriter.Write(buf)
 	r.Len += n
+	if m := new(dns.Msg); m.Unpack(buf) == nil {
+		r.Rcode = m.Rcode
+	}
 	return n, err
 }
 

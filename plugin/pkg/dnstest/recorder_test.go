@@ -64,8 +64,15 @@ func TestRecorder(t *testing.T) {
 			t.Errorf("message %d: got %p %d %d", i, r.Msg, r.Rcode, r.Len)
 		}
 	}
-	if n, err := r.Write(make([]byte, 10)); n != 10 || err != nil || r.Len != 68 {
-		t.Errorf("octets: got %d, %v, length %d", n, err, r.Len)
+	if n, err := r.Write(make([]byte, 10)); n != 10 || err != nil || r.Len != 68 || r.Rcode != dns.RcodeRefused {
+		t.Errorf("octets: got %d, %v, length %d, code %d", n, err, r.Len, r.Rcode)
+	}
+	packet, err := reply(dns.RcodeNotAuth).Pack()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := r.Write(packet); err != nil || r.Rcode != dns.RcodeNotAuth || r.Len != 97 || r.Msg != below.msgs[1] {
+		t.Errorf("octets of a message: got %v, length %d, code %d", err, r.Len, r.Rcode)
 	}
 	if r.ConnectionState() != &below.state {
 		t.Error("the TLS state does not pass")
