@@ -1,6 +1,7 @@
 package dnsserver
 
 import (
+	"cmp"
 	"time"
 
 	"github.com/coredns/coredns/core/internal/exec"
@@ -24,7 +25,8 @@ const (
 	DefaultGraceTime    = 5 * time.Second  // for queries in flight when a server is stopped
 	DefaultTCPQueries   = -1               // queries of one connection; -1 is any number
 
-	// DefaultHandshakeTimeout is for all of a TLS or QUIC handshake: as long as for the first query.
+	// DefaultHandshakeTimeout is for all of a TLS or QUIC handshake: as long as for the first query. Over TCP it is as
+	// long as that also where blocks set another time for it.
 	DefaultHandshakeTimeout = 3 * time.Second
 
 	DefaultHTTPSMaxConnections = 200
@@ -158,10 +160,23 @@ func limitsOf(trans string, group []*Config) limits {
 	l.QueryBytes = get(nil, func(l *Limits) *int { return l.QueryBytes }, wire.MaxMessage)
 	l.HeaderBytes = get(nil, func(l *Limits) *int { return l.HeaderBytes }, headers)
 	l.Unread = get(nil, func(l *Limits) *int { return l.UnreadBytes }, DefaultUnreadBytes)
-	l.Handshake = orDefault(firstSet(group, func(c *Config) *time.Duration { return c.Limits.Handshake }), time.Duration(DefaultHandshakeTimeout))
+	l.Handshake = orDefault(firstSet(group, func(c *Config) *time.Duration { return c.Limits.Handshake }), handshakeTime(trans, group))
 	l.waiting = get(nil, func(l *Limits) *int { return l.Waiting }, memory.Waiting(memory.Limit()))
 	l.inFlightBytes = get(nil, func(l *Limits) *int { return l.InFlightBytes }, memory.Unsent(memory.Limit()))
 	return l
+}
+
+// handshakeTime is how long a handshake may take if no block limits it. Who gives the clients of a TCP listener another
+// time for their first query means this part of it, too.
+func handshakeTime(trans string, group []*Config) time.Duration {
+	t := DefaultHandshakeTimeout
+	if trans == transport.QUIC || trans == transport.HTTPS3 {
+		return t
+	}
+	for _, cfg := range group {
+		t = cmp.Or(cfg.ReadTimeout, t)
+	}
+	return t
 }
 
 // enforce makes the limits of the process those that a server which begins to serve was made with.

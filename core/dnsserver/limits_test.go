@@ -52,6 +52,27 @@ func TestLimitsOf(t *testing.T) {
 	}
 }
 
+// The read option of timeouts is for the handshake, too, unless that has a limit of its own; the last one counts.
+func TestHandshakeTakesAsLongAsTheFirstQuery(t *testing.T) {
+	second, minute := time.Second, time.Minute
+	for _, tc := range []struct {
+		scheme string
+		group  []*Config
+		want   time.Duration
+	}{
+		{"tls", []*Config{{}}, DefaultHandshakeTimeout},
+		{"tls", []*Config{{ReadTimeout: second}, {ReadTimeout: minute}, {}}, minute},
+		{"https", []*Config{{ReadTimeout: second}}, second},
+		{"quic", []*Config{{ReadTimeout: minute}}, DefaultHandshakeTimeout},
+		{"https3", []*Config{{ReadTimeout: minute}}, DefaultHandshakeTimeout},
+		{"tls", []*Config{{ReadTimeout: minute, Limits: Limits{Handshake: &second}}}, second},
+	} {
+		if l := limitsOf(tc.scheme, tc.group); l.Handshake != tc.want {
+			t.Errorf("%s: got %v, want %v", tc.scheme, l.Handshake, tc.want)
+		}
+	}
+}
+
 func TestLimitsThatDiffer(t *testing.T) {
 	out := logtest.Capture(t)
 	n := func(i int) *int { return &i }
