@@ -3,6 +3,8 @@ package plugin
 import (
 	"strings"
 
+	"github.com/coredns/coredns/plugin/pkg/wire"
+
 	"github.com/miekg/dns"
 )
 
@@ -40,6 +42,37 @@ func (n Name) Normalize() string { return strings.ToLower(dns.Fqdn(string(n))) }
 // within reports whether name is zone or a name below it, label by label, without
 // regard to case. zone is fully qualified; a final dot of name may be missing.
 func within(name, zone string) bool {
+	return asWritten(name, zone) || respelt(name, zone) && asWritten(spelled(name), spelled(zone))
+}
+
+// respelt reports whether name and zone may be the same though they are written otherwise: a Corefile may have ä.org,
+// where names of queries are \195\164.org.
+func respelt(name, zone string) bool {
+	if strings.IndexByte(zone, '\\') >= 0 {
+		return true
+	}
+	if strings.IndexByte(name, '\\') < 0 {
+		return false
+	}
+	for i := range len(zone) {
+		if c := zone[i]; c <= ' ' || c > '~' || strings.IndexByte(`@;()"'`, c) >= 0 {
+			return true
+		}
+	}
+	return false
+}
+
+// spelled is name written as those of queries are; as it is if it is none.
+func spelled(name string) string {
+	lower, err := wire.LowerName(name)
+	if err != nil {
+		return name
+	}
+	return wire.Text(lower)
+}
+
+// asWritten is within for names that are written in the same way.
+func asWritten(name, zone string) bool {
 	if zone == "." {
 		return true
 	}

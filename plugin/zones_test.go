@@ -42,6 +42,27 @@ func TestZonesMatches(t *testing.T) {
 	}
 }
 
+// A zone is the same however it is written in a Corefile; names of queries are written in one way.
+func TestZonesInOtherSpelling(t *testing.T) {
+	for zone, queries := range map[string][2]string{ // below it, and not
+		"ä.org.":           {`WWW.\195\164.org.`, `\195\165.org.`},
+		`dec\046imal.org.`: {`www.dec\.imal.org.`, "dec.imal.org."},
+		`a\098c.org.`:      {"abc.org.", "xabc.org."},
+		"a@b.org.":         {`x.a\@b.org.`, "ab.org."},
+		`odd\.org.`:        {`odd\.org.`, "odd.org."},
+	} {
+		if got := (plugin.Zones{"net.", zone}).Matches(queries[0]); got != zone {
+			t.Errorf("%s: %s is in %q", zone, queries[0], got)
+		}
+		if got := (plugin.Zones{zone}).Matches(queries[1]); got != "" {
+			t.Errorf("%s: %s is in %q", zone, queries[1], got)
+		}
+		if !plugin.Name(zone).Matches(queries[0]) || plugin.Name(zone).Matches(queries[1]) {
+			t.Errorf("%s: the name matches otherwise", zone)
+		}
+	}
+}
+
 func TestNormalize(t *testing.T) {
 	zones := plugin.Zones{"Example.ORG", "example.net.", ""}
 	zones.Normalize()

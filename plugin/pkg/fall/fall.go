@@ -12,6 +12,7 @@ import (
 
 	"github.com/coredns/coredns/plugin/pkg/cidr"
 	"github.com/coredns/coredns/plugin/pkg/parse"
+	"github.com/coredns/coredns/plugin/pkg/wire"
 )
 
 // F is the list of zones below which queries are passed on. It is a plain value: its readers may be many as long
@@ -70,7 +71,11 @@ func normalize(arg string) []string {
 	if _, ok := dns.IsDomainName(name); !ok || strings.ContainsRune(name, ':') { // a colon without a port behind it
 		return nil
 	}
-	return []string{dns.CanonicalName(name)}
+	lower, err := wire.LowerName(name)
+	if err != nil {
+		return nil
+	}
+	return []string{wire.Text(lower)} // written as the names of queries are: not ä.org, but \195\164.org
 }
 
 // isAtOrBelow tells whether name is zone or below it. Both are fully qualified, or both are not.

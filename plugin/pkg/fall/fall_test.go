@@ -51,6 +51,7 @@ func TestSetZonesFromArgs(t *testing.T) {
 		{[]string{"2001:db8::/32"}, []string{"8.b.d.0.1.0.0.2.ip6.arpa."}},
 		{[]string{"a..b", "example.org:", "example.org:dns", "", ":53", "example.org"}, []string{"example.org."}},
 		{[]string{"a..b"}, nil},
+		{[]string{"ä.org", `dec\046imal.org`, "a@b.org"}, []string{`\195\164.org.`, `dec\.imal.org.`, `a\@b.org.`}}, // as in queries
 	} {
 		var f fall.F
 		f.SetZonesFromArgs(tc.args)
