@@ -103,12 +103,12 @@ func Run() {
 	switch {
 	case version:
 		fmt.Print(versionText())
-		return
+		os.Exit(0) // programs of others may have something behind Run, for a server that has ended
 	case strict && !validate:
 		fail(errors.New("flag -strict is of use with -validate only"))
 	case plugins:
 		fmt.Println(caddy.DescribePlugins())
-		return
+		os.Exit(0)
 	}
 	if runAsService() {
 		return
@@ -121,7 +121,7 @@ func Run() {
 		if err := runValidate(input); err != nil {
 			fail(err)
 		}
-		return
+		os.Exit(0)
 	}
 	tellManager()
 	instance, err := caddy.Start(input)

@@ -9,6 +9,7 @@ import (
 	"errors"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -20,12 +21,15 @@ import (
 // asProgram is the variable of the environment that makes the test binary the program, with its arguments one a line.
 const asProgram = "PROGRAM_TEST_ARGUMENTS"
 
+// returned is the status of a program of which Run has returned.
+const returned = 99
+
 func TestMain(m *testing.M) {
 	if args, ok := os.LookupEnv(asProgram); ok {
 		os.Unsetenv(asProgram)
 		os.Args = append(os.Args[:1], strings.Split(args, "\n")...)
 		coremain.Run()
-		os.Exit(0)
+		os.Exit(returned)
 	}
 	os.Exit(m.Run())
 }
@@ -47,4 +51,17 @@ func run(t *testing.T, folder, input string, args ...string) (stdout, stderr str
 		t.Fatal(err)
 	}
 	return out.String(), errs.String(), program.ProcessState.ExitCode()
+}
+
+// Flags that are questions end the process: what a program has behind Run is for a server that has ended.
+func TestRunDoesNotReturn(t *testing.T) {
+	folder := t.TempDir()
+	if err := os.WriteFile(filepath.Join(folder, "Corefile"), []byte(".:0 {\n\twhoami\n}\n"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	for _, flag := range []string{"-version", "-plugins", "-validate"} {
+		if stdout, stderr, status := run(t, folder, "", flag); status != 0 || stdout == "" {
+			t.Errorf("%s: status %d, %q, %q", flag, status, stdout, stderr)
+		}
+	}
 }
