@@ -107,7 +107,8 @@ func (r *optionRule) edit(b, options, data []byte) (out []byte, did bool) {
 	return b, did
 }
 
-// Rewrite implements Rule. state.Req gets an OPT record of its own.
+// Rewrite implements Rule. state.Req gets an OPT record of its own; if it had none, also where there is no option to be
+// replaced or taken out.
 func (r *optionRule) Rewrite(ctx context.Context, state request.Request) (ResponseRules, Result) {
 	var q wire.Query
 	if err := q.SetMsg(state.Req, wire.PeerOf(state.W.RemoteAddr(), state.W.LocalAddr())); err != nil {
@@ -118,10 +119,10 @@ func (r *optionRule) Rewrite(ctx context.Context, state request.Request) (Respon
 		return nil, RewriteIgnored
 	}
 	options, did := r.edit(nil, q.EDNS().Options, data)
-	if !did {
+	asked := state.Req.IsEdns0()
+	if !did && asked != nil {
 		return nil, RewriteIgnored
 	}
-	asked := state.Req.IsEdns0()
 	opt := unpackOptions(options)
 	if opt == nil { // what the rule adds is no such option
 		return nil, RewriteIgnored
@@ -130,6 +131,9 @@ func (r *optionRule) Rewrite(ctx context.Context, state request.Request) (Respon
 		opt.Hdr = asked.Hdr
 	}
 	putOPT(state.Req, opt)
+	if !did {
+		return nil, RewriteIgnored
+	}
 	if !r.revert {
 		return nil, RewriteDone
 	}
@@ -148,16 +152,16 @@ func (r *optionRule) rewriteWire(p *rewriting, q *wire.Query) verdict {
 	e := q.EDNS()
 	options, did := r.edit(p.spare[:0], e.Options, p.data)
 	p.spare = options
+	if !e.Present {
+		e.Present = true
+		q.SetSize(newSize)
+	}
 	if !did {
 		return ignored
 	}
 	p.spare, p.options = p.options, options // the next rule reads these and writes those
-	size := e.Size
-	if !e.Present {
-		e.Present, size = true, newSize
-	}
 	e.Options, e.Set = options, optionSet(options)
-	q.SetSize(size)
+	q.SetSize(e.Size) // as it was: the query is to be packed anew
 	if r.revert {
 		p.rules = append(p.rules, &r.reverted)
 	}

@@ -48,14 +48,14 @@ func TestOptions(t *testing.T) {
 		// Without EDNS.
 		{"edns0 local set 0xffee 0x61626364", none, "size 4096 65518=65518:0x61626364"},
 		{"edns0 local append 65518 abc", none, "size 4096 65518=65518:0x616263"},
-		{"edns0 local replace 0xffee abc", none, ""},
-		{"edns0 local unset 0xffee", none, ""},
+		{"edns0 local replace 0xffee abc", none, "size 4096"},
+		{"edns0 local unset 0xffee", none, "size 4096"},
 		{"edns0 nsid set", none, "size 4096 3="},
-		{"edns0 nsid replace", none, ""},
+		{"edns0 nsid replace", none, "size 4096"},
 		{"edns0 subnet set 24 56", none, "size 4096 8=10.240.0.0/24/0"},
 		{"edns0 subnet set 0 0", none, "size 4096 8=0.0.0.0/0/0"},
 		{"edns0 subnet set 32 128", none, "size 4096 8=10.240.0.1/32/0"},
-		{"edns0 subnet unset", none, ""},
+		{"edns0 subnet unset", none, "size 4096"},
 		// The size and DO are the client's.
 		{"edns0 local set 0xffee abc", withOptions(1400, true), "size 1400 do 65518=65518:0x616263"},
 		// One that is there, and others.
