@@ -137,7 +137,7 @@ func TestSetup(t *testing.T) {
 		{`bufsize "1220"`, 1220, ""},
 		{"bufsize 4096", 4096, ""},
 		{"bufsize 700\nbufsize 800", 700, ""},
-		{"bufsize 511", 0, "plugin/bufsize: Testfile:1 - Error during parsing: Wrong argument count or unexpected line ending after '511'"},
+		{"bufsize 511", 0, "plugin/bufsize: plugin/bufsize: Testfile:1 - Error during parsing: Wrong argument count or unexpected line ending after '511'"},
 		{"bufsize 4097", 0, "must be a number between 512 and 4096"},
 		{"bufsize abc", 0, "Wrong argument count"},
 		{"bufsize 512 512", 0, "Wrong argument count"},

@@ -38,7 +38,7 @@ var directive = corefile.Define(&corefile.Directive[Bufsize]{
 func setup(c *caddy.Controller) error {
 	all, err := directive.ParseEach(c, Bufsize{Size: defaultSize})
 	if err != nil {
-		return err
+		return plugin.Error(pluginName, err) // the name stands twice in what is told, as it always has
 	}
 	dnsserver.GetConfig(c).AddPlugin(func(next plugin.Handler) plugin.Handler {
 		return Bufsize{Next: next, Size: all[0].Size} // of several directives the first holds
