@@ -55,7 +55,7 @@ const maxRefreshes = 1024
 // prepare completes a Cache at its first use.
 func (c *Cache) prepare() {
 	c.once.Do(func() {
-		if c.success.capacity == 0 {
+		if c.success.max == 0 { // not made by New or setup
 			c.settings = defaults()
 		}
 		if b := processBudget(); c.stores == nil {

@@ -25,6 +25,10 @@ func TestSetup(t *testing.T) {
 		{"cache {\nsuccess 10 20 3\ndenial 11 21\n}", "", func(c *Cache) bool {
 			return c.success.capacity == 10 && c.success.max == 20 && c.success.min == 3 && c.denial.capacity == 11 && c.denial.max == 21 && c.denial.min == 5
 		}},
+		{"cache 30 {\nsuccess 0\ndenial -1\nserve_stale\n}", "", func(c *Cache) bool { // as many as are kept at least; the rest holds
+			c.prepare()
+			return c.positive.capacity == 1024 && c.negative.capacity == 1024 && c.success.max == 30 && c.denial.max == 30 && c.stale == time.Hour
+		}},
 		{"cache {\nprefetch 3 2m 20%\n}", "", func(c *Cache) bool { return c.prefetch == 3 && c.duration == 2*time.Minute && c.percentage == 20 }},
 		{"cache {\nserve_stale\n}", "", func(c *Cache) bool { return c.stale == time.Hour && !c.verify }},
 		{"cache {\nserve_stale 2h Verify 3s 4s 5s\n}", "", func(c *Cache) bool {
