@@ -20,7 +20,7 @@
 //     options.
 //   - the store: store.go, table.go, queue.go and costclass.go (what goes first: S3-FIFO), sweep.go (what has
 //     ended), budget.go and want.go (octets), ahead.go.
-//   - a configuration: settings.go, zones.go, life.go, handover.go and files.go (what the next one takes over),
+//   - a configuration: settings.go, zones.go, life.go, handover.go, files.go and neighbours.go (what the next one takes over),
 //     lazy.go.
 //
 // Start at Cache.ServeDNS.

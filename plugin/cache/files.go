@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"fmt"
 	"io/fs"
+	"iter"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -26,14 +27,7 @@ const (
 // root.
 func describeFiles(b *strings.Builder, root, stanza string) {
 	before, seen := "", map[string]bool{}
-	for rest := stanza; rest != ""; {
-		quoted, err := strconv.QuotedPrefix(rest)
-		if err != nil {
-			rest = rest[1:] // what stands between
-			continue
-		}
-		rest = rest[len(quoted):]
-		name, _ := strconv.Unquote(quoted)
+	for name := range words(stanza) {
 		path := name
 		if name == "hosts" {
 			path = systemHosts
@@ -48,6 +42,23 @@ func describeFiles(b *strings.Builder, root, stanza string) {
 			describeFile(b, path+keySuffix, seen)
 		}
 		before = name
+	}
+}
+
+// words are those of a stanza, as dnsserver.Stanza has it.
+func words(stanza string) iter.Seq[string] {
+	return func(yield func(string) bool) {
+		for rest := stanza; rest != ""; {
+			quoted, err := strconv.QuotedPrefix(rest)
+			if err != nil {
+				rest = rest[1:] // what stands between
+				continue
+			}
+			rest = rest[len(quoted):]
+			if word, _ := strconv.Unquote(quoted); !yield(word) {
+				return
+			}
+		}
 	}
 }
 

@@ -17,7 +17,8 @@ import (
 
 // What is kept survives a reload, if the cache that comes would have been told the same: the block's keys, its stanza and those of the plugins
 // below it are the same text, so are the files that they name, and all of these plugins are known, so that nothing else decides what they answer.
-// An alias may have led them to another server block: answers with one survive only if all blocks and their files are the same.
+// An alias may have led them to another server block: answers with one survive only if all blocks and their files are the same. So do all answers of
+// a block that asks other blocks by their addresses.
 //
 //	old: OnRestart, offers its stores ──▶ new: OnStartup, takes them ──▶ old: OnShutdown, they are not its own any more
 //	                                           └─ start fails ──▶ old: OnRestartFailed, takes them back

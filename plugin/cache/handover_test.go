@@ -5,6 +5,7 @@ import (
 	"fmt"
 	golog "log"
 	"math"
+	"net"
 	"os"
 	"strings"
 	"sync"
@@ -38,6 +39,7 @@ func entriesOf(zone string) (n float64) {
 func TestReload(t *testing.T) {
 	u, v := newUpstream(t, 0), newUpstream(t, 0)
 	block := func(lines ...string) string { return ".:0 {\nbind 127.0.0.1\n" + strings.Join(lines, "\n") + "\n}" }
+	_, port, _ := net.SplitHostPort(u.addr)
 	first := []string{"bothlanes", "cache ZONE {\nsuccess 5000\n}", "forward . " + u.addr}
 	for i, tc := range []struct {
 		name     string
@@ -49,6 +51,7 @@ func TestReload(t *testing.T) {
 		{"written differently", "# a comment\n\n" + block("bothlanes", "cache   ZONE {\n\n  success 5000 # so many\n}", "forward . "+u.addr), true, false},
 		{"the same from a snippet", "(x) {\n" + strings.Join(first, "\n") + "\n}\n" + block("import x"), true, false},
 		{"another block beside it", block(first...) + "\nexample.net:0 {\nbind 127.0.0.1\nforward . " + v.addr + "\n}", true, false},
+		{"the upstream becomes a neighbour", block(first...) + "\nexample.net:" + port + " {\nbind 127.0.0.2\nforward . " + v.addr + "\n}", false, false},
 		{"another upstream", block("bothlanes", first[1], "forward . "+v.addr), false, false},
 		{"another option below", block("bothlanes", first[1], "forward . "+u.addr+" {\nmax_fails 3\n}"), false, false},
 		{"another stanza", block("bothlanes", "cache ZONE {\nsuccess 5001\n}", first[2]), false, false},

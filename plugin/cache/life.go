@@ -12,6 +12,9 @@ func (ca *Cache) attach(c *caddy.Controller) {
 	block := dnsserver.GetConfig(c)
 	want, text := wantOf(c, &ca.settings), textOf(c)
 	ca.around = aroundOf(c)
+	if asksNeighbours(c) {
+		text += ca.around
+	}
 	c.OnStartup(func() error {
 		ca.view = block.ViewName
 		processBudget().set(want.octets(memory.Limit()))
