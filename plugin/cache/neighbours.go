@@ -3,6 +3,7 @@ package cache
 import (
 	"net"
 	"net/netip"
+	"slices"
 	"strings"
 
 	"github.com/coredns/coredns/core/dnsserver"
@@ -14,14 +15,14 @@ import (
 // askers are the directives that ask the addresses that they name.
 var askers = []string{"forward", "grpc"}
 
-// asksNeighbours reports whether the block that c sets up asks server blocks of the same Corefile, by a loopback address with the port of one: what
-// these answer is for them and their files to say.
+// asksNeighbours reports whether the block that c sets up asks server blocks of the same Corefile, by the port of one and an address of its *bind*, or
+// a loopback address: what these answer is for them and their files to say.
 func asksNeighbours(c *caddy.Controller) bool {
-	ports := map[string]bool{}
+	hosts := map[string][]string{} // by port
 	for _, block := range dnsserver.Blocks(c) {
 		for _, key := range block.ServerBlockKeys {
 			if _, _, port, err := dnsserver.SplitProtocolHostPort(key); err == nil {
-				ports[port] = true
+				hosts[port] = append(hosts[port], dnsserver.GetConfig(&block).ListenHosts...)
 			}
 		}
 	}
@@ -35,7 +36,8 @@ func asksNeighbours(c *caddy.Controller) bool {
 				_, addr = parse.Transport(addr)
 				host, port, _ := net.SplitHostPort(addr)
 				host, _, _ = strings.Cut(host, "%") // the name that its certificate has
-				if ip, err := netip.ParseAddr(host); err == nil && ip.IsLoopback() && ports[port] {
+				ip, err := netip.ParseAddr(host)
+				if at := hosts[port]; slices.Contains(at, host) || err == nil && ip.IsLoopback() && len(at) > 0 {
 					return true
 				}
 			}

@@ -24,7 +24,7 @@ import (
 
 func init() {
 	at := slices.Index(dnsserver.Directives, "cache")
-	dnsserver.Directives = slices.Insert(slices.Insert(dnsserver.Directives, at+1, "foreign", "mutable"), at, "bothlanes")
+	dnsserver.Directives = slices.Insert(slices.Insert(dnsserver.Directives, at+1, "foreign", "mutable", "asking"), at, "bothlanes")
 	plugin.Register("bothlanes", func(c *caddy.Controller) error {
 		dnsserver.GetConfig(c).AddPlugin(func(next plugin.Handler) plugin.Handler { return &bothLanes{next: next} })
 		return nil
