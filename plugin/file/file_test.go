@@ -196,14 +196,14 @@ func TestReload(t *testing.T) {
 	look(2, path+":9: bad.example.org. A: bad address")
 	look(2, "") // told once
 	os.Remove(path)
-	look(2, "Failed to stat zone")
+	look(2, `Failed to open zone "example.org." in "`+path+`": open `+path+`: no such file or directory`)
 	look(2, "")
 	write(t, path, fmt.Sprintf(exampleOrg, 1))
 	look(1, "with 1 SOA serial") // also backwards
 }
 
 func TestReloadByMtime(t *testing.T) {
-	logtest.Capture(t)
+	out := logtest.Capture(t)
 	f, path := serving(t, fmt.Sprintf(exampleOrg, 1), "reload_by_mtime", "example.org")
 	z := f.Zones.Z["example.org."]
 	before := z.Current()
@@ -215,6 +215,11 @@ func TestReloadByMtime(t *testing.T) {
 	z.Refresh(t.Context())
 	if z.Current() == before {
 		t.Error("a changed file was not read again")
+	}
+	os.Remove(path)
+	z.Refresh(t.Context())
+	if want := `Failed to stat zone "example.org." in "` + path + `": stat ` + path + `: no such file or directory`; !strings.Contains(out.String(), want) {
+		t.Errorf("logged %s, want %s", out, want)
 	}
 }
 
@@ -258,7 +263,7 @@ func TestMissingFileComesSoon(t *testing.T) {
 	if z.Current().Serial() != 1 {
 		t.Error("what had been read was read again before its time")
 	}
-	if strings.Contains(out.String(), "Failed to stat") {
+	if strings.Contains(out.String(), "Failed to open zone") {
 		t.Errorf("logged %s", out)
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"time"
 
 	"github.com/coredns/coredns/plugin/transfer"
@@ -51,7 +52,7 @@ func (z *Zone) RereadSettled(ctx context.Context, every time.Duration) (changed 
 	switch {
 	case err != nil:
 		z.seen.files = nil // whatever comes there is new
-		return false, 0, z.trouble("Failed to stat zone %q in %q: %w", z.origin, path, err)
+		return false, 0, z.missing(path, err)
 	case unchanged:
 		return false, 0, nil
 	}
@@ -96,6 +97,16 @@ func (z *Zone) readNew(ctx context.Context, path string) (changed bool, err erro
 	}
 	z.Replace(v)
 	return true, nil
+}
+
+// missing is trouble with a file that cannot be looked at. Without ReloadByMtime it is told as by who opens a file without a
+// look at it before, as people's alerts expect it.
+func (z *Zone) missing(path string, err error) error {
+	var stat *fs.PathError
+	if z.ReloadByMtime || !errors.As(err, &stat) {
+		return z.trouble("Failed to stat zone %q in %q: %w", z.origin, path, err)
+	}
+	return z.trouble("Failed to open zone %q in %q: %w", z.origin, path, &fs.PathError{Op: "open", Path: stat.Path, Err: stat.Err})
 }
 
 // trouble is what is wrong with the file, nil if that is what it was the last time.

@@ -78,8 +78,8 @@ func TestFailureIsShown(t *testing.T) {
 	for _, tc := range []struct{ text, want string }{
 		{"", "Parsing zone \"example.org.\": "},
 		{"a A 1.2.3\n", "Parsing zone \"example.org.\": "},
-		{"none", "Failed to stat zone \"example.org.\" in "},
-		{"none", "Failed to stat zone \"example.org.\" in "},
+		{"none", "Failed to open zone \"example.org.\" in "},
+		{"none", "Failed to open zone \"example.org.\" in "},
 	} {
 		if settle(t, path, tc.text); tc.text == "none" {
 			os.Remove(path)
