@@ -164,7 +164,7 @@ func (c *conversion) owner(labels ...string) string {
 
 // numbers returns the numbers of the ports that are asked for.
 func (c *conversion) numbers(ports []store.Port) (all []int32) {
-	if len(ports) == 0 && countPorts(nil, c.name, !c.zone.multicluster) > 0 {
+	if len(ports) == 0 && countPorts(nil, c.name, true) > 0 {
 		return []int32{-1}
 	}
 	for i := range ports {

@@ -11,7 +11,6 @@ type endpoints struct {
 	name      *name
 	direction direction // of name, but anywhere if nothing is where endpoints are preferred
 	podNames  bool
-	portless  bool // a slice without ports counts as one with a port without a number
 
 	slices store.Slices
 	slice  *store.Slice // nil before the first
@@ -35,7 +34,7 @@ func (p *plan) endpoints(s *store.Store, n *name, multicluster bool) endpoints {
 }
 
 func (p *plan) walk(s *store.Store, n *name, d direction, multicluster bool) endpoints {
-	e := endpoints{name: n, direction: d, podNames: p.podNames, portless: !multicluster, i: -1}
+	e := endpoints{name: n, direction: d, podNames: p.podNames, i: -1}
 	if e.slices = s.Slices(n.namespace, n.service); multicluster {
 		e.slices = s.ImportSlices(n.namespace, n.service)
 	}
@@ -74,7 +73,7 @@ func (e *endpoints) nextSlice() bool {
 		if _, cluster := e.slice.Import(); e.name.cluster != nil && string(e.name.cluster) != cluster {
 			continue
 		}
-		if e.ports = countPorts(e.slice.Ports(), e.name, e.portless); e.ports > 0 {
+		if e.ports = countPorts(e.slice.Ports(), e.name, true); e.ports > 0 {
 			e.i = 0
 			return true
 		}

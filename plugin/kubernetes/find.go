@@ -106,7 +106,8 @@ func hasEndpoints(s *store.Store, n *name) bool {
 	return false
 }
 
-// noPort stands where a service or slice has no ports at all: so it has its addresses all the same.
+// noPort stands where a service or slice has no ports at all: so it has its addresses all the same. An imported service is
+// without them, but not its slices.
 var noPort = store.Port{Number: -1}
 
 // wants reports whether a name asks for the port p.
