@@ -72,13 +72,19 @@ func provider(t *testing.T) (s *httptest.Server, file string) {
 		{"properties":{"fqdn":"s.in.example.","ttl":60,"srvRecords":[{"port":1,"priority":2,"weight":3,"target":"a.in.example"}]}},
 		{"properties":{"fqdn":"c.in.example.","ttl":60,"cnameRecord":{"cname":"a.in.example"}}},
 		{"properties":{"fqdn":"t.in.example.","ttl":60,"txtRecords":[{"value":["x"]}]}}]}`)
+	return s, cloudAt(t, s.URL, s.URL+"/")
+}
+
+// cloudAt makes what is served at a URL the cloud of one's own, and returns the file that describes it.
+func cloudAt(t *testing.T, url, audience string) (file string) {
+	t.Helper()
 	file = filepath.Join(t.TempDir(), "environment.json")
-	text := fmt.Sprintf(`{"activeDirectoryEndpoint":"%[1]s/","resourceManagerEndpoint":"%[1]s/","tokenAudience":"%[1]s/"}`, s.URL)
+	text := fmt.Sprintf(`{"activeDirectoryEndpoint":"%[1]s/","resourceManagerEndpoint":"%[1]s/","tokenAudience":%[2]q}`, url, audience)
 	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	t.Setenv("AZURE_ENVIRONMENT_FILEPATH", file)
-	return s, file
+	return file
 }
 
 const account = "tenant t\nclient c\nsecret x\nsubscription s\nenvironment azurestackcloud\n"
@@ -124,6 +130,54 @@ func TestServer(t *testing.T) {
 		"child.example.org. A":    "NOERROR 192.0.2.42 app.dyn.example.org.",
 		"child.example.org. AAAA": "NOERROR app.dyn.example.org.",
 	}, []string{"www.example.org. A", "nope.example.org. A", "a.in.example. A"})
+}
+
+// A cloud of one's own may be one of plain HTTP, with the endpoint for tokens that Azure's older tools ask.
+func TestOwnCloud(t *testing.T) {
+	const soa = `{"properties":{"fqdn":"example.org.","TTL":300,"SOARecord":{"host":"ns1.example.net","email":"h.example.net","serialNumber":1,"refreshTime":2,"retryTime":3,"expireTime":4,"minimumTTL":5}}}`
+	for reply, want := range map[string]string{
+		`{"token_type":"Bearer","expires_in":"3599","expires_on":"4102444800","access_token":"token"}`: "",
+		`{"token_type":"Bearer","expires_in":3599,"access_token":"token"}`:                             "",
+		`{"access_token":"token"}`: "",
+		`{}`:                       ": HTTP status 200",
+		`no JSON`:                  ": HTTP status 200",
+		`{"error":"invalid_client","error_description":"The secret has expired."}`: ": HTTP status 401: invalid_client: The secret has expired.",
+	} {
+		var requests atomic.Int64
+		s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			w.Header().Set("Content-Type", "application/json")
+			switch {
+			case r.Method == http.MethodPost && r.URL.Path == "/t/oauth2/token":
+				if r.FormValue("grant_type") != "client_credentials" || r.FormValue("client_id") != "c" || r.FormValue("client_secret") != "x" || r.FormValue("resource") != "the audience" {
+					t.Errorf("asked for a token with %v", r.Form)
+				}
+				if strings.Contains(reply, "error") {
+					w.WriteHeader(http.StatusUnauthorized)
+				}
+				fmt.Fprint(w, reply)
+			case r.URL.Path == "/subscriptions/s/resourceGroups/g/providers/Microsoft.Network/dnsZones/example.org/all" && r.Header.Get("Authorization") == "Bearer token":
+				requests.Add(1)
+				fmt.Fprint(w, `{"value":[`+soa+`,{"properties":{"fqdn":"www.example.org.","TTL":60,"ARecords":[{"ipv4Address":"192.0.2.1"}]}}]}`)
+			default:
+				w.WriteHeader(http.StatusNotFound)
+			}
+		}))
+		t.Cleanup(s.Close)
+		cloudAt(t, s.URL, "the audience")
+		c := caddy.NewTestController("dns", "azure g:example.org {\n"+account+"}")
+		err := setup(c)
+		if want != "" {
+			if err == nil || !strings.HasSuffix(err.Error(), "no token from "+s.Listener.Addr().String()+want) || requests.Load() > 0 {
+				t.Errorf("%s: %v after %d requests", reply, err, requests.Load())
+			}
+			continue
+		}
+		if err != nil || requests.Load() != 1 {
+			t.Fatalf("%s: %v after %d requests", reply, err, requests.Load())
+		}
+		h := dnsserver.GetConfig(c).Plugin[0](test.NextHandler(dns.RcodeRefused, nil)).(*Azure)
+		mirrortest.Answers(t, h, map[string]string{"www.example.org. A": "NOERROR 192.0.2.1"})
+	}
 }
 
 // The account may be told by the environment, as Azure's own tools have it told, so that it need not stand in the Corefile. What the

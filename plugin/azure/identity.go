@@ -13,10 +13,11 @@ import (
 
 // credential is how the server shows who it is: by a secret, or as the machine that it runs on.
 func (s *settings) credential(options policy.ClientOptions) (azcore.TokenCredential, error) {
-	if s.secret != "" {
-		return azidentity.NewClientSecretCredential(s.tenant, s.client, s.secret, &azidentity.ClientSecretCredentialOptions{
-			ClientOptions: options, DisableInstanceDiscovery: s.own,
-		})
+	switch {
+	case s.secret != "" && s.own:
+		return s.stackCredential(options)
+	case s.secret != "":
+		return azidentity.NewClientSecretCredential(s.tenant, s.client, s.secret, &azidentity.ClientSecretCredentialOptions{ClientOptions: options})
 	}
 	options.PerRetryPolicies = append(options.PerRetryPolicies, nobody{})
 	o := &azidentity.ManagedIdentityCredentialOptions{ClientOptions: options}

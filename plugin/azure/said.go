@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"net/http"
 
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore/runtime"
@@ -16,7 +17,7 @@ func shortly(err error) error {
 	var refused *azidentity.AuthenticationFailedError
 	switch {
 	case errors.As(err, &refused) && refused.RawResponse != nil:
-		return noToken(refused)
+		return noToken(refused.RawResponse)
 	case !errors.As(err, &said):
 		return err
 	case said.ErrorCode == "":
@@ -26,8 +27,7 @@ func shortly(err error) error {
 }
 
 // noToken is what the service of identities said (RFC 6749 §5.2), such as that a secret has expired.
-func noToken(refused *azidentity.AuthenticationFailedError) error {
-	resp := refused.RawResponse
+func noToken(resp *http.Response) error {
 	text := fmt.Sprintf("no token: HTTP status %d", resp.StatusCode)
 	if r := resp.Request; r != nil && r.URL != nil {
 		text = fmt.Sprintf("no token from %s: HTTP status %d", r.URL.Host, resp.StatusCode)

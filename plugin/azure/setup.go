@@ -133,12 +133,20 @@ func (s *settings) complete() {
 	s.subscription = cmp.Or(s.subscription, os.Getenv("AZURE_SUBSCRIPTION_ID"))
 }
 
+// resource is where the cloud is asked for zones.
+func (s *settings) resource() cloud.ServiceConfiguration {
+	return s.cloud.Services[cloud.ResourceManager]
+}
+
 // clients are who asks for public and for private zones.
 func (s *settings) clients() (*armdns.RecordSetsClient, *armprivatedns.RecordSetsClient, error) {
 	if len(s.access) == 0 {
 		return nil, nil, errors.New("no zones")
 	}
-	options := policy.ClientOptions{Cloud: s.cloud, Transport: s.transport}
+	options := policy.ClientOptions{
+		Cloud: s.cloud, Transport: s.transport,
+		InsecureAllowCredentialWithHTTP: s.own && strings.HasPrefix(s.resource().Endpoint, "http:"),
+	}
 	credential, err := s.credential(options)
 	if err != nil {
 		return nil, nil, fmt.Errorf("credentials: %w", err)
