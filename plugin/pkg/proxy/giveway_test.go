@@ -220,12 +220,16 @@ func TestJobsGiveWay(t *testing.T) {
 		w.Write(replyTo(query))
 	}))
 	s.EnableHTTP2 = true
+	s.Config.HTTP2 = &http.HTTP2Config{MaxConcurrentStreams: 2 * maxWorkers} // on one connection, which is there before
 	s.StartTLS()
 	defer s.Close()
 	defer close(held)
 	p := proxyTo(t, strings.TrimPrefix(s.URL, "https://"), transport.HTTPS)
 	p.SetHTTPClient(s.Client())
 	p.SetReadTimeout(time.Minute)
+	if _, err := ask(p, "www.example.org.", Options{}); err != nil {
+		t.Fatal(err)
+	}
 	var ended endings
 	var slow []*Exchange
 	for i := range maxWorkers {
