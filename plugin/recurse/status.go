@@ -52,7 +52,9 @@ func statusOf(name string, typ uint16, e *store.Entry, now store.Time) status.Ca
 	case store.Positive:
 		out.Answer = int(e.Set.N)
 	case store.NXDomain:
-		out.Type, out.Rcode = "ANY", rcode.ToString(wire.NXDomain)
+		if out.Rcode = rcode.ToString(wire.NXDomain); typ == 0 {
+			out.Type = "ANY"
+		}
 	}
 	return out
 }

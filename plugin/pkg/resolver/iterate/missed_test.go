@@ -67,6 +67,26 @@ func TestStubAddresses(t *testing.T) {
 	w.want("www.denied.org.", "A", "SERVFAIL; EDE 22")
 }
 
+// The zone above a stub that has not heard of it denies its name when DS records are asked for. That holds for these, and
+// neither for what the stub's servers have at its apex nor for the names below.
+func TestStubDeniedAbove(t *testing.T) {
+	w := small(t)
+	w.conf.Cut = CutAlways
+	w.serve("10.0.9.1", "home.org. 60 IN SOA a. b. 1 2 3 4 5\nhome.org. 60 IN A 192.0.2.7\nwww.home.org. 60 IN A 192.0.2.8")
+	d := &store.Delegation{Zone: rrset.MustName("home.org."), Fixed: true, Hosts: []store.Host{{Addrs: []netip.Addr{addr("10.0.9.1")}}}}
+	w.conf.Stubs[d.Zone] = d
+	for range 2 {
+		w.want("home.org.", "DS", "NXDOMAIN")
+	}
+	if n := w.queries("home.org. DS"); n != 1 {
+		t.Errorf("asked %d times for DS records", n)
+	}
+	w.want("home.org.", "A", "NOERROR; home.org. A 192.0.2.7")
+	w.want("home.org.", "MX", "NOERROR")
+	w.want("www.home.org.", "A", "NOERROR; www.home.org. A 192.0.2.8")
+	w.want("home.org.", "DS", "NXDOMAIN")
+}
+
 // A zone that is delegated to this server itself is not asked for here.
 func TestOwnAddresses(t *testing.T) {
 	w := small(t)

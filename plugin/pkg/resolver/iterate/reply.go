@@ -352,14 +352,15 @@ func (t *task) takeAlias(rd *reading) {
 
 // A denial of a name on the way is believed only as far as minimisation is strict:
 // there are servers that deny empty non-terminals (RFC 8020 §3). So it is kept for that
-// name, and the full name is asked all the same.
+// name, and the full name is asked all the same. The zone above a stub need not know it:
+// when asked for its DS records, it may deny the name.
 
 // takeDenial keeps a denial, and ends the task with it if it is of the full name.
 func (t *task) takeDenial(rd *reading) {
 	r, q := t.run, t.here.q
 	e := &store.Entry{Kind: store.NoData, Rank: store.AnswerData, SOA: rd.soa, Denials: rd.denials, Zone: t.cut.Zone}
 	if rd.kind == nxDomain {
-		e.Kind = store.NXDomain
+		e.Kind, e.Only = store.NXDomain, q.Type == rrset.TypeDS && r.conf.Stubs[q.Name] != nil
 	}
 	if rd.soa != nil && t.above == "" && !t.tailored { // without, it is passed on and not kept (RFC 2308 §5)
 		e.TTL = min(rd.soa.TTL, rrset.SOAMinimum(rd.soa.First()), r.conf.MaxNeg)

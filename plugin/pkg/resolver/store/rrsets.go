@@ -42,6 +42,7 @@ type Entry struct {
 	Kind    Kind
 	Rank    Rank
 	Status  Status
+	Only    bool         // NXDomain: kept for its type only, as who told has no say about others
 	Set     *rrset.Set   // Positive
 	SOA     *rrset.Set   // of a denial, nil if it had none
 	Denials []*rrset.Set // NSEC and NSEC3, of a denial or an expanded wildcard
@@ -124,7 +125,7 @@ func (s *RRsets) Put(name string, typ uint16, e *Entry, now Time) (kept bool) {
 		return false
 	}
 	asked := typ
-	if e.Kind == NXDomain {
+	if e.Kind == NXDomain && !e.Only {
 		typ = 0
 	}
 	s.shelf.update(keyOf(name, typ), func(old *Entry, ok bool) (*Entry, bool) {
@@ -136,7 +137,7 @@ func (s *RRsets) Put(name string, typ uint16, e *Entry, now Time) (kept bool) {
 			s.shelf.remove(keyOf(name, asked))
 		}
 	}
-	if kept && typ != 0 && e.Rank >= AnswerData { // the name exists
+	if kept && typ != 0 && e.Kind != NXDomain && e.Rank >= AnswerData { // the name exists
 		if d := s.Denied(name, now); d != nil && d.Rank <= e.Rank {
 			s.shelf.remove(keyOf(name, 0))
 		}
