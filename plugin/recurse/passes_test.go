@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/coredns/coredns/plugin"
 	"github.com/coredns/coredns/plugin/pkg/dnstest"
 	"github.com/coredns/coredns/plugin/pkg/eventloop"
 	"github.com/coredns/coredns/plugin/pkg/resolver/advice"
@@ -75,5 +76,32 @@ func TestRefreshThroughTheStores(t *testing.T) {
 	r.conf.Stores.Failures.Note(rrset.MustName(name), dns.TypeA, dns.ExtendedErrorCodeNoReachableAuthority, "no reply", r.now())
 	if message(anew(60)) != 1 || lane(anew(60)) != 1 || s.count(name) != asked {
 		t.Errorf("after a failure: asked %d times, want %d", s.count(name), asked)
+	}
+}
+
+// A validator above a recurse for some zones needs the keys of those above them, beginning with the root's. What clients ask
+// there is for others.
+func TestProofsOutsideTheZones(t *testing.T) {
+	s := startSlow(t, time.Millisecond)
+	passed := 0
+	next := plugin.HandlerFunc(func(context.Context, dns.ResponseWriter, *dns.Msg) (int, error) {
+		passed++
+		return dns.RcodeRefused, nil
+	})
+	r := &Recurse{Next: next, zones: []string{rrset.MustName("example.net.")}, resolver: s.resolver(t, func(*settings) {})}
+	for _, c := range []struct {
+		source *advice.Source
+		passes int
+	}{{nil, 1}, {&advice.Source{}, 1}, {&advice.Source{Proof: true}, 0}} {
+		ctx := context.Background()
+		if c.source != nil {
+			ctx = advice.With(ctx, c.source)
+		}
+		passed = 0
+		w := dnstest.NewRecorder(&test.ResponseWriter{})
+		rcode, err := r.ServeDNS(ctx, w, new(dns.Msg).SetQuestion("www.example.org.", dns.TypeA))
+		if passed != c.passes || err != nil || (w.Msg == nil) != (c.passes == 1) {
+			t.Errorf("%+v: passed on %d times, want %d; %d, %v, %v", c.source, passed, c.passes, rcode, err, w.Msg)
+		}
 	}
 }

@@ -99,7 +99,8 @@ func (r *Recurse) ServeWire(ctx context.Context, w *wire.Reply, q *wire.Query) w
 	return wire.Done
 }
 
-// ServeDNS is ServeWire for messages; it waits.
+// ServeDNS is ServeWire for messages; it waits. A validator's own questions are resolved in all zones: the chain of keys that
+// leads to one of these zones begins at the root.
 func (r *Recurse) ServeDNS(ctx context.Context, w dns.ResponseWriter, m *dns.Msg) (int, error) {
 	a, err := plugin.NewWireAdapter(w, m)
 	if err != nil {
@@ -108,7 +109,8 @@ func (r *Recurse) ServeDNS(ctx context.Context, w dns.ResponseWriter, m *dns.Msg
 	defer a.Free()
 	q := &a.Query
 	q.SetCrowded(nil, eventloop.PlaceOf(ctx))
-	if !r.covers(q.Lower()) {
+	source := advice.Of(ctx)
+	if !r.covers(q.Lower()) && !source.Proves() {
 		return plugin.NextOrFailure(pluginName, r.Next, ctx, w, m)
 	}
 	write := func() (int, error) {
@@ -118,7 +120,6 @@ func (r *Recurse) ServeDNS(ctx context.Context, w dns.ResponseWriter, m *dns.Msg
 	if r.local(&a.Reply, q) {
 		return write()
 	}
-	source := advice.Of(ctx)
 	found := unlooked
 	switch {
 	case source.Again():

@@ -141,7 +141,7 @@ func (i *inquiry) doubt(v *validate.Verdict, reply *dns.Msg) (asked map[validate
 		keys := validate.Question{Name: v.Zone, Type: dns.TypeDNSKEY}
 		if i.sources[keys] == nil { // they were known already, and may have been replaced
 			hidden[v.Zone] = true
-			i.sources[keys] = &advice.Source{Purse: &i.purse}
+			i.sources[keys] = &advice.Source{Proof: true, Purse: &i.purse}
 			suspect(keys, "")
 		}
 	}
