@@ -99,8 +99,8 @@ func (r *Recurse) ServeWire(ctx context.Context, w *wire.Reply, q *wire.Query) w
 	return wire.Done
 }
 
-// ServeDNS is ServeWire for messages; it waits. A validator's own questions are resolved in all zones: the chain of keys that
-// leads to one of these zones begins at the root.
+// ServeDNS is ServeWire for messages; it waits. A validator's own questions are resolved in all zones: the chain of
+// keys that leads to one of these zones begins at the root.
 func (r *Recurse) ServeDNS(ctx context.Context, w dns.ResponseWriter, m *dns.Msg) (int, error) {
 	a, err := plugin.NewWireAdapter(w, m)
 	if err != nil {

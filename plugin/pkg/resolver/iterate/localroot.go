@@ -24,7 +24,7 @@ func (t *task) local() bool {
 	if m == nil {
 		return false
 	}
-	rd := read(m, rrset.Root, t.here.q, t.run.conf.Budget.Aliases)
+	rd := read(m, rrset.Root, t.here.q, t.run.conf)
 	if rd.soft || rd.kind == lame || rd.kind == refused {
 		return false
 	}

@@ -169,10 +169,10 @@ func (t *task) referred(name string) *store.Entry {
 // 4035 §2.5).
 func aliased(typ uint16) bool { return typ != wire.TypeCNAME && typ != rrset.TypeANY }
 
-// dname is a DNAME that is kept above name (RFC 6672 §3.4.1).
+// dname is a DNAME that is kept above name (RFC 6672 §3.4.1), in the same stub if it is in one.
 func (t *task) dname(name string) *store.Entry {
 	s, now := &t.run.conf.Stores.RRsets, t.run.now
-	for name != rrset.Root {
+	for name != rrset.Root && t.run.conf.Stubs[name] == nil {
 		name = rrset.Parent(name)
 		if e := s.Positive(name, wire.TypeDNAME, now); e != nil {
 			return e

@@ -67,8 +67,8 @@ func TestStubAddresses(t *testing.T) {
 	w.want("www.denied.org.", "A", "SERVFAIL; EDE 22")
 }
 
-// The zone above a stub that has not heard of it denies its name when DS records are asked for. That holds for these, and
-// neither for what the stub's servers have at its apex nor for the names below.
+// The zone above a stub that has not heard of it denies its name when DS records are asked for. That holds for
+// these, and neither for what the stub's servers have at its apex nor for the names below.
 func TestStubDeniedAbove(t *testing.T) {
 	w := small(t)
 	w.conf.Cut = CutAlways
@@ -85,6 +85,25 @@ func TestStubDeniedAbove(t *testing.T) {
 	w.want("home.org.", "MX", "NOERROR")
 	w.want("www.home.org.", "A", "NOERROR; www.home.org. A 192.0.2.8")
 	w.want("home.org.", "DS", "NXDOMAIN")
+}
+
+// What the servers above a stub say of names in it is not believed, be it where an alias leads, or an alias that
+// they answer with when DS records are asked for.
+func TestStubToldAbove(t *testing.T) {
+	w := small(t)
+	w.serve("10.0.1.1", "org. 60 IN SOA a. b. 1 2 3 4 5\nto.org. 60 IN CNAME www.home.org.\nwww.home.org. 60 IN A 203.0.113.1\nhome.org. 60 IN CNAME to.org.")
+	w.serve("10.0.9.1", "home.org. 60 IN SOA a. b. 1 2 3 4 5\nhome.org. 60 IN A 192.0.2.7\nwww.home.org. 60 IN A 192.0.2.8")
+	d := &store.Delegation{Zone: rrset.MustName("home.org."), Fixed: true, Hosts: []store.Host{{Addrs: []netip.Addr{addr("10.0.9.1")}}}}
+	w.conf.Stubs[d.Zone] = d
+	w.want("to.org.", "A", "NOERROR; to.org. CNAME www.home.org.; www.home.org. A 192.0.2.8")
+	w.want("www.home.org.", "A", "NOERROR; www.home.org. A 192.0.2.8")
+	w.resolve("home.org.", "DS")
+	w.want("home.org.", "A", "NOERROR; home.org. A 192.0.2.7")
+	w.want("home.org.", "MX", "NOERROR")
+	w.now += 120 * store.Second
+	w.serve("10.0.1.1", "org. 60 IN SOA a. b. 1 2 3 4 5\norg. 60 IN DNAME example.net.")
+	w.want("org.", "DNAME", "NOERROR; org. DNAME example.net.")
+	w.want("www.home.org.", "A", "NOERROR; www.home.org. A 192.0.2.8")
 }
 
 // A zone that is delegated to this server itself is not asked for here.

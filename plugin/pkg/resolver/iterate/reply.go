@@ -126,7 +126,7 @@ func (t *task) replied(s *store.Server, a *ask, ev Event, keep store.Time) {
 			return
 		}
 	}
-	rd := read(m, t.cut.Zone, a.q, t.run.conf.Budget.Aliases)
+	rd := read(m, t.cut.Zone, a.q, t.run.conf)
 	switch {
 	case a.subnet != "" && rd.kind == refused && !t.unshown: // it may not like to be told (RFC 7871 §7.1.3)
 		t.unshown = true
@@ -216,7 +216,8 @@ func (t *task) keepSet(s *rrset.Set, denials []*rrset.Set) *rrset.Set {
 		ttl = min(ttl, r.ttl(d.TTL))
 	}
 	s = s.WithTTL(ttl)
-	if t.above != "" || t.tailored { // glue, or not for all
+	if t.above != "" || t.tailored || s.Type != rrset.TypeDS && r.conf.stubbed(s.Name, t.cut.Zone) {
+		// Glue, not for all, or others' to tell.
 		return s
 	}
 	e := &store.Entry{
@@ -360,7 +361,7 @@ func (t *task) takeDenial(rd *reading) {
 	r, q := t.run, t.here.q
 	e := &store.Entry{Kind: store.NoData, Rank: store.AnswerData, SOA: rd.soa, Denials: rd.denials, Zone: t.cut.Zone}
 	if rd.kind == nxDomain {
-		e.Kind, e.Only = store.NXDomain, q.Type == rrset.TypeDS && r.conf.Stubs[q.Name] != nil
+		e.Kind, e.Only = store.NXDomain, r.conf.stubbed(q.Name, t.cut.Zone)
 	}
 	if rd.soa != nil && t.above == "" && !t.tailored { // without, it is passed on and not kept (RFC 2308 §5)
 		e.TTL = min(rd.soa.TTL, rrset.SOAMinimum(rd.soa.First()), r.conf.MaxNeg)

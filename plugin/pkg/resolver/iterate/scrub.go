@@ -53,12 +53,12 @@ type link struct {
 // nothing else speaks for the server, as there are authorities that forget it.
 
 // read reads what a server of zone replied to q.
-func read(m *rrset.Message, zone string, q Question, maxAliases int) *reading {
+func read(m *rrset.Message, zone string, q Question, c *Config) *reading {
 	rd := &reading{rcode: m.Rcode, additional: m.Section[rrset.Additional], soft: m.RA() && !m.AA()}
 	switch m.Rcode {
 	case rcodeSuccess, rcodeNXDomain:
 	case rcodeYXDomain:
-		if rd.answer(m, zone, q, maxAliases); len(rd.chain) > 0 {
+		if rd.answer(m, zone, q, c); len(rd.chain) > 0 {
 			return rd
 		}
 		rd.kind = refused
@@ -68,7 +68,7 @@ func read(m *rrset.Message, zone string, q Question, maxAliases int) *reading {
 		return rd
 	}
 	rd.authority(m, zone, q)
-	if rd.answer(m, zone, q, maxAliases) {
+	if rd.answer(m, zone, q, c) {
 		return rd
 	}
 	switch {
@@ -91,12 +91,12 @@ func read(m *rrset.Message, zone string, q Question, maxAliases int) *reading {
 }
 
 // answer reads the answer section: aliases from q's name in their order, as far as they
-// are in the zone, and the RRset that they lead to. It reports false if there is
-// nothing of that.
-func (rd *reading) answer(m *rrset.Message, zone string, q Question, maxAliases int) bool {
+// are in the zone and in no stub below, and the RRset that they lead to. It reports
+// false if there is nothing of that.
+func (rd *reading) answer(m *rrset.Message, zone string, q Question, c *Config) bool {
 	sets := m.Section[rrset.Answer]
 	name := q.Name
-	for len(rd.chain) <= 2*(maxAliases+1) && rrset.Below(name, zone) {
+	for len(rd.chain) <= 2*(c.Budget.Aliases+1) && rrset.Below(name, zone) && (len(rd.chain) == 0 || !c.stubbed(name, zone)) {
 		switch {
 		case !aliased(q.Type) && rd.redirected(sets, name, zone):
 			if rd.set == nil {
@@ -125,6 +125,17 @@ func (rd *reading) answer(m *rrset.Message, zone string, q Question, maxAliases 
 	}
 	rd.kind, rd.target = aliasOn, name
 	return true
+}
+
+// stubbed reports whether a stub stands between a zone and a name: its servers tell of the name, whatever those of the
+// zone say.
+func (c *Config) stubbed(name, zone string) bool {
+	for stub := range c.Stubs {
+		if stub != zone && rrset.Below(name, stub) && rrset.Below(stub, zone) {
+			return true
+		}
+	}
+	return false
 }
 
 // any takes all RRsets of name.
