@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"github.com/coredns/coredns/plugin/pkg/resolver/rrset"
+	"github.com/coredns/coredns/plugin/pkg/wire"
 )
 
 // mostChased is how many targets of one reply are asked for.
@@ -11,6 +12,12 @@ const mostChased = 11
 
 // Some forwarders answer with an alias alone and leave the rest to who asked (RFC 1034 §3.6.2 lets them). A reply that
 // ends so denies nothing, so it is no fault that it proves nothing of the target.
+
+// deniesNothing reports whether a reply has neither proof of what there is not, nor the SOA record that unsigned zones
+// have in place of that (RFC 2308 §2).
+func (t *Task) deniesNothing() bool {
+	return t.reply.Rcode == wire.Success && !slices.ContainsFunc(t.reply.Section[rrset.Authority], denies)
+}
 
 // chase has the target of an alias that a reply ends with asked for, and goes on as if it stood in the
 // reply. It reports false if that was done before, or did not help.

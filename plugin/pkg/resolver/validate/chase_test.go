@@ -32,6 +32,17 @@ func TestChase(t *testing.T) {
 	if w.want("no target", v, Secure, 0); v.Rcode != 3 {
 		t.Errorf("no target: rcode %d", v.Rcode)
 	}
+	// into an unsigned zone
+	w.noDS(z, "sub.example.", "sub.example. 300 IN NSEC tub.example. NS RRSIG NSEC")
+	out := message(t, "www.example.", dns.TypeA, 0, z.signed(t, "", "www.example. 300 IN CNAME host.sub.example."), nil)
+	w.put("host.sub.example.", dns.TypeA, 0, z.signed(t, "", "host.sub.example. 300 IN A 192.0.2.1")[:1], nil)
+	if v = w.judge("www.example.", dns.TypeA, out); v.Status != Insecure || len(v.Chased) != 1 {
+		t.Errorf("into an unsigned zone: %v, %d targets", v.Finding, len(v.Chased))
+	}
+	whole := message(t, "www.example.", dns.TypeA, 0, z.signed(t, "", "www.example. 300 IN CNAME host.sub.example."), z.signed(t, "", "sub.example. 300 IN SOA a. b. 1 2 3 4 5")[:1])
+	if v = w.judge("www.example.", dns.TypeA, whole); v.Status != Insecure || len(v.Chased) != 0 {
+		t.Errorf("denied by an unsigned zone: %v, %d targets", v.Finding, len(v.Chased))
+	}
 	// what the reply lacks stands in that for the target, with the rest once more
 	rest := z.signed(t, "", "end.example. 300 IN CNAME last.example.")
 	w.put("mid.example.", dns.TypeA, 0, join(z.signed(t, "", "mid.example. 300 IN CNAME end.example."), rest, z.signed(t, "", "last.example. 300 IN A 192.0.2.1")), nil)
