@@ -20,6 +20,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/coredns/coredns/plugin/pkg/wire"
+
 	"github.com/miekg/dns"
 )
 
@@ -141,7 +143,8 @@ func readFolder(dir, origin string) (pairs []Pair, err error) {
 	}
 	// The file's name says which zone it is for; what stands in it is not compared, as an owner may be missing.
 	for _, e := range entries {
-		if name := strings.ToLower(e.Name()); strings.HasPrefix(name, "k"+origin+"+") && strings.HasSuffix(name, ".key") {
+		name := strings.ToLower(e.Name())
+		if (strings.HasPrefix(name, "k"+origin+"+") || strings.HasPrefix(name, "k"+fileName(origin)+"+")) && strings.HasSuffix(name, ".key") {
 			pair, err := Read(filepath.Join(dir, e.Name()))
 			if err != nil {
 				return nil, err
@@ -153,6 +156,28 @@ func readFolder(dir, origin string) (pairs []Pair, err error) {
 		return nil, fmt.Errorf("no keys of zone %s in %q", origin, dir)
 	}
 	return pairs, nil
+}
+
+// fileName is a zone's name as BIND writes it in names of files, in lower case: it escapes what may have a meaning
+// there, such as the slash of a network that is delegated in parts (RFC 2317). The dots between labels stay, those of a
+// label do not.
+func fileName(zone string) string {
+	lower, err := wire.LowerName(zone)
+	if err != nil {
+		return zone
+	}
+	var b []byte
+	for ; lower[0] > 0; lower = lower[1+lower[0]:] {
+		for _, c := range lower[1 : 1+lower[0]] {
+			if c >= 'a' && c <= 'z' || c >= '0' && c <= '9' || c == '-' || c == '_' {
+				b = append(b, c)
+			} else {
+				b = fmt.Appendf(b, "%%%02x", c)
+			}
+		}
+		b = append(b, '.')
+	}
+	return string(b)
 }
 
 // Source is where the keys of zones come from, as an option "key file|directory NAME..." says. Its zero value has none.
@@ -190,7 +215,8 @@ func (s *Source) Empty() bool { return len(s.pairs)+len(s.folders) == 0 }
 // cannot be read, or has no keys of the zone.
 func (s *Source) For(origin string, warn func(format string, args ...any)) ([]Pair, error) {
 	for _, p := range s.pairs {
-		if owner := dns.CanonicalName(p.Public.Hdr.Name); owner != origin {
+		// Either may be written otherwise.
+		if owner := dns.CanonicalName(p.Public.Hdr.Name); fileName(owner) != fileName(origin) {
 			warn("Key %d of %s is to sign %s", p.KeyTag, owner, origin)
 		}
 	}

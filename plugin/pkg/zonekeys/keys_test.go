@@ -2,6 +2,7 @@ package zonekeys
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -50,6 +51,37 @@ func TestKeysOfOtherZones(t *testing.T) {
 		pairs, err := s.For(origin, func(format string, args ...any) { said = append(said, fmt.Sprintf(format, args...)) })
 		if err != nil || len(pairs) != 2 || len(said) != 1 || !strings.HasSuffix(said[0], want) {
 			t.Errorf("%s: %d keys, %q, %v", origin, len(pairs), said, err)
+		}
+	}
+}
+
+// BIND escapes names of files, and names of owners in another way than others do.
+func TestOddNames(t *testing.T) {
+	for origin, files := range map[string]string{
+		"0/26.2.0.192.in-addr.arpa.": "K0%2F26.2.0.192.in-addr.arpa.",
+		`\195\164.sp\ ace.org.`:      "K%C3%A4.sp%20ace.org.",
+		`dec\.imal-_x.org.`:          "Kdec%2Eimal-_x.org.",
+		"example.org.":               "Kexample.org.",
+		".":                          "K.",
+	} {
+		dir, from := t.TempDir(), t.TempDir()
+		key := write(t, from, strings.ReplaceAll(strings.ReplaceAll(origin, `\ `, `\032`), "/", `\047`))
+		named := filepath.Join(dir, files+"+015+00001")
+		for _, suffix := range []string{".key", ".private"} {
+			if err := os.Rename(key+suffix, named+suffix); err != nil {
+				t.Fatal(err)
+			}
+		}
+		var file, folder Source
+		if err := errors.Join(file.Add("file", named), folder.Add("directory", dir)); err != nil {
+			t.Fatal(err)
+		}
+		for _, s := range []*Source{&file, &folder} {
+			var said []string
+			pairs, err := s.For(origin, func(format string, args ...any) { said = append(said, fmt.Sprintf(format, args...)) })
+			if err != nil || len(pairs) != 1 || len(said) > 0 {
+				t.Errorf("%s: %d keys, %q, %v", origin, len(pairs), said, err)
+			}
 		}
 	}
 }
