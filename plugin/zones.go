@@ -14,9 +14,9 @@ type Zones []string
 // Matches is the longest of the zones that qname is or lies below, "" if there is
 // none. Case does not count.
 func (z Zones) Matches(qname string) string {
-	longest := ""
+	longest, escaped := "", strings.IndexByte(qname, '\\') >= 0
 	for _, zone := range z {
-		if len(zone) > len(longest) && within(qname, zone) {
+		if len(zone) > len(longest) && (asWritten(qname, zone) || respelt(escaped, zone) && asWritten(spelled(qname), spelled(zone))) {
 			longest = zone
 		}
 	}
@@ -42,25 +42,30 @@ func (n Name) Normalize() string { return strings.ToLower(dns.Fqdn(string(n))) }
 // within reports whether name is zone or a name below it, label by label, without
 // regard to case. zone is fully qualified; a final dot of name may be missing.
 func within(name, zone string) bool {
-	return asWritten(name, zone) || respelt(name, zone) && asWritten(spelled(name), spelled(zone))
+	return Zones{zone}.Matches(name) != ""
 }
 
-// respelt reports whether name and zone may be the same though they are written otherwise: a Corefile may have ä.org,
-// where names of queries are \195\164.org.
-func respelt(name, zone string) bool {
+// respelt reports whether a name, which has escapes or not, and zone may be the same though they are written otherwise:
+// a Corefile may have ä.org, where names of queries are \195\164.org.
+func respelt(escaped bool, zone string) bool {
 	if strings.IndexByte(zone, '\\') >= 0 {
 		return true
 	}
-	if strings.IndexByte(name, '\\') < 0 {
-		return false
-	}
-	for i := range len(zone) {
-		if c := zone[i]; c <= ' ' || c > '~' || strings.IndexByte(`@;()"'`, c) >= 0 {
+	for i := 0; escaped && i < len(zone); i++ {
+		if isEscaped[zone[i]] {
 			return true
 		}
 	}
 	return false
 }
+
+// isEscaped tells which octets names of queries have escapes for.
+var isEscaped = func() (all [256]bool) {
+	for c := range all {
+		all[c] = c <= ' ' || c > '~' || strings.IndexByte(`@;()"'`, byte(c)) >= 0
+	}
+	return all
+}()
 
 // spelled is name written as those of queries are; as it is if it is none.
 func spelled(name string) string {

@@ -1,6 +1,7 @@
 package plugin_test
 
 import (
+	"fmt"
 	"testing"
 
 	"github.com/coredns/coredns/plugin"
@@ -109,5 +110,21 @@ func BenchmarkZonesMatches(b *testing.B) {
 	b.ReportAllocs()
 	for b.Loop() {
 		zones.Matches("www.default.svc.cluster.local.")
+	}
+}
+
+// What there is to do about spelling is little where names and zones are written in one way, as they are.
+func BenchmarkZones(b *testing.B) {
+	var zones plugin.Zones
+	for i := range 1000 {
+		zones = append(zones, fmt.Sprintf("zone%d.example.org.", i))
+	}
+	for what, name := range map[string]string{"plain": "www.zone0.example.org.", "escaped": `\195\164.zone0.example.org.`} {
+		b.Run(what, func(b *testing.B) {
+			b.ReportAllocs()
+			for b.Loop() {
+				zones.Matches(name)
+			}
+		})
 	}
 }
