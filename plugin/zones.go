@@ -30,6 +30,13 @@ func (z Zones) Normalize() {
 	}
 }
 
+// Respell has the zones written as names of queries are, in place, for who compares texts: ä.org. is \195\164.org.
+func (z Zones) Respell() {
+	for i := range z {
+		z[i] = spelled(z[i])
+	}
+}
+
 // Name is a domain name in presentation form.
 type Name string
 

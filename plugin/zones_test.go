@@ -2,6 +2,7 @@ package plugin_test
 
 import (
 	"fmt"
+	"slices"
 	"testing"
 
 	"github.com/coredns/coredns/plugin"
@@ -61,6 +62,14 @@ func TestZonesInOtherSpelling(t *testing.T) {
 		if !plugin.Name(zone).Matches(queries[0]) || plugin.Name(zone).Matches(queries[1]) {
 			t.Errorf("%s: the name matches otherwise", zone)
 		}
+	}
+}
+
+func TestRespell(t *testing.T) {
+	zones := plugin.Zones{"ä.org.", `a@b.dec\046imal.\097.org.`, "example.org.", ".", "a..b"}
+	zones.Respell()
+	if want := []string{`\195\164.org.`, `a\@b.dec\.imal.a.org.`, "example.org.", ".", "a..b"}; !slices.Equal(zones, want) {
+		t.Errorf("%q, want %q", zones, want)
 	}
 }
 

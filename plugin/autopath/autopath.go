@@ -92,11 +92,11 @@ func completed(name string, search []string) (base string, ok bool) {
 	if len(search) == 0 || len(search[0]) < 2 {
 		return "", false
 	}
-	cut := len(name) - len(search[0]) - 1
-	if cut <= 0 || !plugin.Name(search[0]).Matches(name) {
+	cut, _ := dns.PrevLabel(name, dns.CountLabel(search[0])) // the entry may be written otherwise
+	if cut == 0 || !plugin.Name(search[0]).Matches(name) {
 		return "", false
 	}
-	return name[:cut], true
+	return name[:cut-1], true
 }
 
 // patience is how long clients wait for a reply, as resolv.conf has it by default.

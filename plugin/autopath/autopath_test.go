@@ -87,6 +87,23 @@ func (z zone) ServeWire(_ context.Context, w *wire.Reply, q *wire.Query) wire.Ou
 	return wire.Done
 }
 
+// An entry may be written otherwise than the names of queries are.
+func TestSpelling(t *testing.T) {
+	for _, tc := range []struct{ name, entry, want string }{
+		{`web.a.\195\164.org.`, "ä.org.", "web.a"},
+		{`web.dec\.imal.org.`, `dec\046imal.org.`, "web"},
+		{"a.web.abc.org.", `\097bc.org.`, "a.web"},
+		{`\195\164.org.`, "ä.org.", ""},
+		{`a\.one.test.`, "one.test.", ""},
+		{`a\.b.one.test.`, "One.test", `a\.b`},
+		{"one.test.", "two.one.test.", ""},
+	} {
+		if got, ok := completed(tc.name, []string{tc.entry}); got != tc.want || ok != (tc.want != "") {
+			t.Errorf("%s without %s: got %s %t, want %s", tc.name, tc.entry, got, ok, tc.want)
+		}
+	}
+}
+
 // resolvConf is a file with a search list.
 func resolvConf(t testing.TB, search string) string {
 	t.Helper()

@@ -33,6 +33,7 @@ var directive = corefile.Define(&corefile.Directive[settings]{
 	Once: true,
 	Args: corefile.Args[settings]{Syntax: "[ZONES...]", Max: -1, Set: func(s *settings, l *corefile.Line) (err error) {
 		s.zones, err = plugin.ZonesFromArgs(l.Args, l.Controller().ServerBlockKeys)
+		plugin.Zones(s.zones).Respell()
 		return err
 	}},
 	Options: corefile.Table[settings]{

@@ -50,6 +50,7 @@ func TestSetup(t *testing.T) {
 	}{
 		{"dnssec", "example.com.", 0, false, ""},
 		{"dnssec example.org", "example.org.", 0, false, ""},
+		{"dnssec ä.org", `\195\164.org.`, 0, false, ""}, // as names of queries are written
 		{"dnssec 10.0.0.0/8", "10.in-addr.arpa.", 0, false, ""},
 		{"dnssec example.org {\ncache_capacity 100\n}", "example.org.", 0, false, ""},
 		{"dnssec example.org {\nkey file good\n}", "example.org.", 1, false, ""},

@@ -44,6 +44,7 @@ var directive = corefile.Define(&corefile.Directive[settings]{
 	Once: true,
 	Args: corefile.Args[settings]{Syntax: "[ZONES...]", Max: -1, Set: func(s *settings, l *corefile.Line) (err error) {
 		s.etcd.Zones, err = plugin.ZonesFromArgs(l.Args, l.Controller().ServerBlockKeys)
+		plugin.Zones(s.etcd.Zones).Respell()
 		return err
 	}},
 	Options: corefile.Table[settings]{

@@ -39,6 +39,10 @@ func TestSetup(t *testing.T) {
 	if !e.Ready() {
 		t.Error("not ready without a watch")
 	}
+	s := settings{etcd: new(Etcd)}
+	if err := directive.Parse(caddy.NewTestController("dns", "etcd ä.local"), &s); err != nil || s.etcd.Zones[0] != `\195\164.local.` { // as queries have it
+		t.Errorf("%q, %v", s.etcd.Zones, err)
+	}
 }
 
 // A copy is kept only where that is wanted.

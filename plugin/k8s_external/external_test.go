@@ -291,6 +291,10 @@ func TestDirective(t *testing.T) {
 	if e.Zones[0] != "example.org." || e.apex != "testdns" || e.ttl != 60 || !e.headless || !e.Fall.Through("b.a.example.org.") {
 		t.Errorf("%+v", e)
 	}
+	e = New()
+	if err := directive.Parse(caddy.NewTestController("dns", "k8s_external ä.org"), e); err != nil || e.Zones[0] != `\195\164.org.` { // as queries have it
+		t.Errorf("%q, %v", e.Zones, err)
+	}
 	for text, want := range map[string]string{
 		"k8s_external {\nttl 3601\n}":    "ttl must be in range [0, 3600]: 3601",
 		"k8s_external {\nttl x\n}":       "strconv.Atoi",

@@ -23,6 +23,7 @@ var directive = corefile.Define(&corefile.Directive[External]{
 	Name: pluginName,
 	Args: corefile.Args[External]{Syntax: "[ZONES...]", Max: -1, Set: func(e *External, l *corefile.Line) (err error) {
 		e.Zones, err = plugin.ZonesFromArgs(l.Args, l.Controller().ServerBlockKeys)
+		plugin.Zones(e.Zones).Respell()
 		return err
 	}},
 	Options: corefile.Table[External]{

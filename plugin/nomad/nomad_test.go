@@ -356,6 +356,10 @@ func TestDirective(t *testing.T) {
 	if got := fmt.Sprintf("%+v", s); got != "{zone:service.test. addresses:[http://a http://b http://c] filter:Tags not contains x token:t ttl:60}" {
 		t.Error(got)
 	}
+	s = settings{}
+	if err := directive.Parse(caddy.NewTestController("dns", "nomad ä.test"), &s); err != nil || s.zone != `\195\164.test.` { // as queries have it
+		t.Errorf("zone %s, %v", s.zone, err)
+	}
 	for text, want := range map[string]string{
 		"nomad {\naddress\n}":         "at least one address is required",
 		"nomad {\nfilter\n}":          "exactly one filter is required",

@@ -71,8 +71,11 @@ var directive = corefile.Define(&corefile.Directive[settings]{
 		if len(l.Args) == 0 {
 			return nil
 		}
-		s.zone = plugin.Name(l.Arg(0)).Normalize()
-		_, err := plugin.ZonesFromArgs(l.Args[:1], nil)
+		zones, err := plugin.ZonesFromArgs(l.Args[:1], nil)
+		if err == nil {
+			plugin.Zones(zones).Respell()
+			s.zone = zones[0]
+		}
 		return err
 	}},
 	Options:  options,
