@@ -26,7 +26,8 @@
 //   - UDP: udp.go, udpopen.go (which socket), budget.go (how many), wayless.go (those that lead nowhere any more),
 //     unsent.go and together.go (a batch leaves at once). What the system does is package udpsockets.
 //   - TCP and TLS: stream.go, streamconn.go (one connection), records.go (how it is written to), mute.go (servers
-//     that answer once on a connection). link.go is what these connections and those of HTTPS have in common.
+//     that answer once on a connection), inturn.go (those that answer in turn there). link.go is what these
+//     connections and those of HTTPS have in common.
 //   - HTTPS: https.go (requests and responses), httppool.go, httpconn.go (one connection), http1.go, http2.go and
 //     http2frames.go (what is sent and what comes), httplibrary.go (clients of net/http).
 //   - QUIC: quic.go (the connections), quicstreams.go, quicsocket.go, quicsession.go. What is spoken there: doq.go, or

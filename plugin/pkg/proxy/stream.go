@@ -6,8 +6,8 @@ import (
 )
 
 // streamPool is the TCP or TLS connections to one upstream: few, with many queries on each, answered in any order
-// (RFC 7766 §6.2.1.1). An upstream that closes after each reply gets one query per connection, once that is noticed,
-// and until a connection brings a second one.
+// (RFC 7766 §6.2.1.1); more if it takes those of a connection in turn. An upstream that closes after each reply gets
+// one query per connection, once that is noticed, and until a connection brings a second one.
 type streamPool struct {
 	conns  []*streamConn // in the order of their beginning
 	oneOff bool          // one query per connection at a time
@@ -16,6 +16,7 @@ type streamPool struct {
 	mutes  int           // connections in a row that were open and brought no reply, see mute
 	muted  int64         // when that was found of the last one
 	single int64         // until when a connection is for one query
+	turns  turns         // whether queries of a connection are taken in turn
 	slow   int64         // until when replies are waited for in any case
 }
 
@@ -74,7 +75,7 @@ func (e *engine) askStream(x *Exchange, since int64) {
 // then those with the fewest queries. One on which the upstream is silent for longer than patience may be dead: as long
 // as there is another one, it gets none. Retired ones get none in any case, and hold no place. mu is held.
 func (p *streamPool) choose(since, now int64, patience time.Duration) *streamConn {
-	limit := maxStreams
+	limit := maxStreams + p.turns.width
 	if p.oneOff {
 		limit = maxOneOff
 	}

@@ -31,6 +31,7 @@ type streamConn struct {
 	answered int   // queries
 	used     int64 // when the last exchange ended
 	heard    int64 // when something came in
+	newest   int64 // when the latest of the queries was sent that have been answered
 }
 
 func newStreamConn(e *engine, now int64) *streamConn {
@@ -90,7 +91,7 @@ func (c *streamConn) received(b []byte) {
 		in.ID = binary.BigEndian.Uint16(b)
 	}
 	e.mu.Lock()
-	now := e.now()
+	now, before := e.now(), c.heard
 	c.heard = now
 	x := c.pending.find(in.ID)
 	if x == nil {
@@ -107,6 +108,7 @@ func (c *streamConn) received(b []byte) {
 		if now-x.sent > int64(muteWait) {
 			c.pool.slow, c.pool.single = now+singleFor, 0
 		}
+		c.pool.turns.note(c, x, before, now)
 		e.take(x, now)
 	}
 	c.silence.Heard(now)
@@ -184,10 +186,14 @@ func located(err error, conn net.Conn) error {
 
 // late is the error of x. A connection on which nothing came since x was sent may be dead, and takes no more queries.
 func (c *streamConn) late(x *Exchange) error {
+	now := c.engine.now()
+	if c.answered == 0 {
+		c.pool.turns.tooMany(now)
+	}
 	if !c.open {
 		return late("dial", "tcp", nil, c.engine.proxy.netAddr())
 	}
-	if c.heard <= c.engine.now()-int64(x.Timeout) {
+	if c.heard <= now-int64(x.Timeout) {
 		c.retired = true
 	}
 	return late("read", "tcp", c.local, c.conn.RemoteAddr())
