@@ -36,6 +36,7 @@ func (b *batch) add(ctx context.Context, rule *readyRule, w *wire.Reply, q *wire
 		q.Loop().Touch(b)
 	}
 	b.facts.SetQuery(q)
+	rule.settle(&b.facts)
 	b.facts.SetReply(w, q, took)
 	b.lines = append(b.lines, level...)
 	b.lines = rule.format.Append(b.lines, ctx, &b.facts)

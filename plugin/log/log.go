@@ -8,6 +8,7 @@ package log
 
 import (
 	"context"
+	"net/netip"
 	"slices"
 	"sync"
 	"time"
@@ -60,6 +61,15 @@ type readyRule struct {
 	all    bool
 	slower time.Duration // only queries are logged that took so long
 	sampler
+	anyAddress bool // the block listens on all addresses
+}
+
+// settle makes {local} of a query over UDP that came to a socket of all addresses the socket's own, as logs of
+// CoreDNS have it.
+func (r *readyRule) settle(f *replacer.Facts) {
+	if r.anyAddress && !f.TCP {
+		f.Local, f.LocalAddr = netip.AddrPortFrom(netip.IPv6Unspecified(), f.Local.Port()), nil
+	}
 }
 
 // part is which of the queries that a rule is for are logged. The zero part is all.
@@ -123,6 +133,7 @@ func (l Logger) ServeDNS(ctx context.Context, w dns.ResponseWriter, r *dns.Msg) 
 	e := newEntry()
 	defer e.free()
 	e.facts.SetRequest(&state)
+	rule.settle(&e.facts)
 	rec := &recorder{Recorder: dnstest.Recorder{ResponseWriter: w, Start: time.Now()}, facts: &e.facts}
 	var lookedUp func() string
 	if rule.format.HasLookedUp() {
@@ -179,6 +190,7 @@ func (l Logger) ServeWire(ctx context.Context, w *wire.Reply, q *wire.Query) wir
 	e := newEntry()
 	defer e.free()
 	e.facts.SetQuery(q)
+	rule.settle(&e.facts)
 	e.facts.SetReply(w, q, took)
 	e.write(ctx, rule)
 	return out

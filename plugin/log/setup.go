@@ -1,6 +1,8 @@
 package log
 
 import (
+	"net/netip"
+	"slices"
 	"strings"
 	"time"
 
@@ -97,11 +99,21 @@ func setup(c *caddy.Controller) error {
 		return err
 	}
 	l := Logger{Rules: rules, ready: ready(rules, parts)}
-	dnsserver.GetConfig(c).AddPlugin(func(next plugin.Handler) plugin.Handler {
+	config := dnsserver.GetConfig(c)
+	for _, r := range l.ready {
+		r.anyAddress = slices.ContainsFunc(config.ListenHosts, isWildcard)
+	}
+	config.AddPlugin(func(next plugin.Handler) plugin.Handler {
 		l.Next = next
 		return l
 	})
 	return nil
+}
+
+// isWildcard reports whether to listen on a host is to listen on all addresses.
+func isWildcard(host string) bool {
+	ip, err := netip.ParseAddr(host)
+	return host == "" || err == nil && ip.IsUnspecified()
 }
 
 // ready is rules made ready for use, nil if the scope of one of them is no name.
