@@ -109,6 +109,14 @@ func (p *program) reload(t *testing.T) {
 // upgrade has the program begin another one in its place, and returns that when the first has ended.
 func (p *program) upgrade(t *testing.T) *program {
 	t.Helper()
+	next := p.handOver(t)
+	p.gone(t)
+	return next
+}
+
+// handOver has the program begin another one in its place, and returns that when it serves.
+func (p *program) handOver(t *testing.T) *program {
+	t.Helper()
 	syscall.Kill(p.pid, syscall.SIGUSR2)
 	next := &program{dir: p.dir, out: p.out}
 	eventually.Holds(t, "another program serves", func() bool {
@@ -121,6 +129,5 @@ func (p *program) upgrade(t *testing.T) *program {
 		t.FailNow()
 	}
 	t.Cleanup(func() { syscall.Kill(next.pid, syscall.SIGKILL) })
-	p.gone(t)
 	return next
 }

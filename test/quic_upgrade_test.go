@@ -7,8 +7,10 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"testing"
+	"time"
 
 	"github.com/coredns/coredns/plugin/pkg/loopback"
 	"github.com/coredns/coredns/test/clients"
@@ -99,6 +101,73 @@ func TestUpgradeKeepsProvenAddresses(t *testing.T) {
 	close(release)
 	if err := <-got; err != nil {
 		t.Error(err)
+	}
+	p.terminate(t)
+}
+
+// Who connects while a program still waits for a slow query is served by the one that takes its place, and the slow
+// query is answered, too.
+func TestUpgradeServesNewQUICClients(t *testing.T) {
+	if runtime.GOOS != "linux" {
+		t.Skip("programs pass on packets on Linux only: run this there")
+	}
+	upstream, err := net.ListenPacket("udp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer upstream.Close()
+	asked := make(chan func(), 100)
+	go func() {
+		b := make([]byte, 4096)
+		for {
+			n, from, err := upstream.ReadFrom(b)
+			if err != nil {
+				return
+			}
+			q := new(dns.Msg)
+			if q.Unpack(b[:n]) == nil {
+				m, _ := new(dns.Msg).SetReply(q).Pack()
+				asked <- func() { upstream.WriteTo(m, from) }
+			}
+		}
+	}()
+	dir, port := t.TempDir(), loopback.Port()
+	certificates(t, dir)
+	corefile := fmt.Sprintf("quic://.:%d {\nbind 127.0.0.1\ntls %s/cert.pem %[2]s/key.pem\ntemplate ANY ANY new.example {\nrcode NXDOMAIN\n}\nforward . %[3]s\n}\n", port, dir, upstream.LocalAddr())
+	if err := os.WriteFile(filepath.Join(dir, "Corefile"), []byte(corefile), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	p := runProgram(t, dir)
+	server := fmt.Sprintf("127.0.0.1:%d", port)
+	// Without that a client waits until the first has ended, for two seconds at most.
+	const held, soon = time.Second, 600 * time.Millisecond
+	best := time.Hour
+	for try := 0; try < 3 && best > soon; try++ {
+		slow := clients.DialQUIC(t, server)
+		got := make(chan error, 1)
+		go func() {
+			_, err := slow.Ask(question(fmt.Sprintf("slow%d.example.", try), dns.TypeA))
+			got <- err
+		}()
+		answer := <-asked
+		next, slowest := p.handOver(t), time.Duration(0)
+		for end := time.Now().Add(held); time.Now().Before(end); {
+			begun := time.Now()
+			if m, err := askNew(server, question("new.example.", dns.TypeA)); err != nil || m.Rcode != dns.RcodeNameError {
+				t.Fatalf("a new client got %v, %v", m, err)
+			}
+			slowest = max(slowest, time.Since(begun))
+		}
+		best = min(best, slowest)
+		answer()
+		if err := <-got; err != nil {
+			t.Errorf("the slow query: %v", err)
+		}
+		p.gone(t)
+		p = next
+	}
+	if best > soon {
+		t.Errorf("new clients waited %s", best)
 	}
 	p.terminate(t)
 }

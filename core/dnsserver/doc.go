@@ -19,7 +19,7 @@
 //   - begin and end: generation.go, restart.go and takeover.go (a reload), reread.go (what it reads), failure.go (a
 //     start that fails), stop.go, ends.go (of plugins), listing.go (the first lines). What caddy leaves out is package
 //     caddystate.
-//   - a process in the place of another one: inherited.go, duplicates.go.
+//   - a process in the place of another one: inherited.go, duplicates.go, quicpackets.go.
 //
 // A Server's blocks and chains never change once it is made; any number of goroutines may serve with it. A reload makes
 // new Servers, which go on with the sockets and connections of those before.

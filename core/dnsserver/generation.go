@@ -118,6 +118,7 @@ func (g *generation) begin() error {
 		if caddy.IsUpgrade() {
 			g.closeUnclaimed()
 			g.openEarly()
+			g.expectPackets()
 			g.giver, g.gone = untilAnotherParent(letGoTime), untilAnotherParent(goneTime)
 		}
 		return nil

@@ -11,7 +11,6 @@ import (
 	"github.com/coredns/coredns/core/internal/doh"
 	"github.com/coredns/coredns/core/internal/quicconn"
 	"github.com/coredns/coredns/plugin/metrics/vars"
-	"github.com/coredns/coredns/plugin/pkg/nonblock"
 	"github.com/coredns/coredns/plugin/pkg/transport"
 
 	"github.com/quic-go/quic-go"
@@ -72,10 +71,10 @@ func (s *ServerHTTPS3) ServePacket(p net.PacketConn) error {
 		s.keep(p) // t reads from a descriptor of its own
 	} else {
 		passed() // the server before waits for that
-		if !s.afterPredecessor() {
+		p, ok := s.quicPackets(p)
+		if !ok {
 			return p.Close()
 		}
-		p = nonblock.Packets(p)
 		q, err := quicconn.Listen(service, p, s.wrapPacket(p), h3Codes)
 		if err != nil {
 			return err

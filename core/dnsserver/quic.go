@@ -10,7 +10,6 @@ import (
 
 	"github.com/coredns/coredns/core/internal/doq"
 	"github.com/coredns/coredns/core/internal/quicconn"
-	"github.com/coredns/coredns/plugin/pkg/nonblock"
 	"github.com/coredns/coredns/plugin/pkg/transport"
 )
 
@@ -89,12 +88,12 @@ func (s *ServerQUIC) ServePacket(p net.PacketConn) error {
 		s.keep(p) // t reads from a descriptor of its own
 	} else {
 		passed() // the server before waits for that
-		if !s.afterPredecessor() {
+		p, ok := s.quicPackets(p)
+		if !ok {
 			return p.Close()
 		}
 		var err error
 		codes := quicconn.Codes{None: doq.CodeNoError, TooMany: doq.CodeExcessiveLoad}
-		p = nonblock.Packets(p)
 		if t, err = quicconn.Listen(s.service(), p, s.wrapPacket(p), codes); err != nil {
 			return err
 		}

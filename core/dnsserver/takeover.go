@@ -5,6 +5,8 @@ import (
 	"time"
 
 	"github.com/coredns/coredns/core/internal/service"
+	"github.com/coredns/coredns/plugin/pkg/parse"
+	"github.com/coredns/coredns/plugin/pkg/transport"
 )
 
 // takeOver gives s the transport of the server before it that fits. It reports false if there is none.
@@ -56,6 +58,20 @@ func (s *Server) afterPredecessor() bool {
 		}
 	}
 	return !s.isStopped()
+}
+
+// expectPackets has the process before pass on packets of QUIC to the server at an address. It is nil in a program
+// without QUIC.
+var expectPackets func(address string)
+
+// expectPackets has it do so for all servers of g.
+func (g *generation) expectPackets() {
+	for _, s := range g.servers {
+		trans, _ := parse.Transport(s.Addr)
+		if expectPackets != nil && (trans == transport.QUIC || trans == transport.HTTPS3) {
+			expectPackets(s.Address())
+		}
+	}
 }
 
 // awaitGiver waits until no server of g waits for the process that has handed over its sockets. A third process, which

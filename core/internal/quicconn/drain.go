@@ -153,10 +153,26 @@ func (t *Transport) closeDoor(ctx context.Context, p *pauses) {
 			break
 		}
 	}
+	t.passOn()
 	// The listener is closed when the goroutine that hears clients has ended, which may be waiting before the door.
 	time.AfterFunc(arrivalPause, t.door.close)
 	_, listener := t.listening()
 	listener.Close()
+}
+
+// passOn has the process after, if there is one, serve who comes from now on.
+func (t *Transport) passOn() {
+	if s, ok := t.packets.(interface{ passOn() }); ok {
+		s.passOn()
+	}
+}
+
+// awaitBefore waits until the process before is done with the socket: the process after reads it when this one has
+// closed it.
+func (t *Transport) awaitBefore() {
+	if s, ok := t.packets.(interface{ awaitBefore() }); ok {
+		s.awaitBefore()
+	}
 }
 
 // Drain ends what Settle has begun: it waits until queries are answered, and closes all.
@@ -184,6 +200,7 @@ func (t *Transport) Drain(ctx context.Context) error {
 	case <-ctx.Done():
 	}
 	err := ctx.Err()
+	t.awaitBefore()
 	library, _ := t.listening()
 	library.Close()
 	t.packets.Close()

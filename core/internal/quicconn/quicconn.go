@@ -2,7 +2,7 @@
 // that are too many. What is spoken on a connection is the business of DNS over QUIC (doq) and HTTP/3 (doh).
 //
 // A Transport is an heirloom: in a reload the next server goes on with its connections, and new ones get its
-// configuration. Start at Listen; then Transport.Serve, and drain.go for the end.
+// configuration. Start at Listen; then Transport.Serve, drain.go for the end, and handover.go for the process after.
 package quicconn
 
 import (
@@ -149,6 +149,7 @@ func (t *Transport) listen() error {
 	k := processKeys()
 	library := &quic.Transport{
 		Conn: t.read, StatelessResetKey: k.resetAt(t.packets.LocalAddr()), TokenGeneratorKey: &k.token,
+		ConnectionIDGenerator: processIDs(),
 		// Who cannot be answered, as he lies about his address, takes no place. Who comes when nobody comes in any more
 		// is asked to come again, too, and is heard by the next server.
 		VerifySourceAddress: func(net.Addr) bool { return t.admission.HalfFull() || !t.door.pass() },

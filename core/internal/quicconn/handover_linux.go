@@ -1,0 +1,299 @@
+package quicconn
+
+import (
+	"bufio"
+	"io"
+	"net"
+	"net/netip"
+	"os"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/quic-go/quic-go"
+	"golang.org/x/net/ipv4"
+	"golang.org/x/sys/unix"
+)
+
+const (
+	// handoverTime is how long a process that has begun to pass on packets is waited for: longer than it has for its
+	// queries.
+	handoverTime = 6 * time.Second
+	// passTime is how long the next process has to take a packet. It is busy then, and the client sends it again.
+	passTime = 20 * time.Millisecond
+	// passBuffer is the octets of packets that wait for it in the system.
+	passBuffer = 1 << 20
+	// maxPassed is how many packets wait for this process to read them.
+	maxPassed = 256
+)
+
+// expected has the handovers of a process that takes over from another one, by the address of the server.
+var expected sync.Map // string to *net.UnixListener
+
+// Expect opens the handover of the process before for the server at an address. It is called before that process is
+// told that this one serves.
+func Expect(address string) { expectFrom(os.Getppid(), address) }
+
+func expectFrom(pid int, address string) {
+	l, err := net.ListenUnix("unix", handoverAt(address, pid))
+	if err == nil {
+		expected.Store(address, l)
+	}
+}
+
+func handoverAt(address string, pid int) *net.UnixAddr {
+	k := processKeys()
+	return &net.UnixAddr{Name: k.handoverName(address, pid), Net: "unix"}
+}
+
+// socket is a UDP socket from which another process reads before this one, or after it.
+type socket struct {
+	packets
+	address string
+	own     ids
+	before  atomic.Pointer[handedOn] // what the process before passes on, nil when this one reads the socket
+	after   atomic.Pointer[passing]  // the process after, nil if there is none
+	looks   chan struct{}            // has something when whoever waits for before is to look at the socket's deadline
+	closed  chan struct{}
+	closing sync.Once
+}
+
+// packets is what the library wants to know of a socket, and so what it gets.
+type packets interface {
+	quic.OOBCapablePacketConn
+	SetWriteBuffer(int) error
+	ReadBatch([]ipv4.Message, int) (int, error)
+}
+
+// Packets is p as a socket of the server at an address whose packets can be passed on. passed reports whether it has
+// those that the process before passes on, as Expect has it: it may be read at once then, else when that process has
+// ended, which giver tells.
+func Packets(p net.PacketConn, address string, giver <-chan struct{}) (_ net.PacketConn, passed bool) {
+	raw, ok := p.(packets)
+	if !ok {
+		return p, false
+	}
+	s := &socket{packets: raw, address: address, own: processIDs(), looks: make(chan struct{}, 1), closed: make(chan struct{})}
+	l, passed := expected.LoadAndDelete(address)
+	if passed {
+		h := &handedOn{packets: make(chan frame, maxPassed), over: make(chan struct{})}
+		s.before.Store(h)
+		go h.run(l.(*net.UnixListener), giver, s.closed)
+	}
+	return s, passed
+}
+
+// ReadBatch reads what is for this process.
+func (s *socket) ReadBatch(ms []ipv4.Message, flags int) (n int, err error) {
+	for n == 0 && err == nil {
+		if h := s.before.Load(); h != nil {
+			n, err = s.readPassed(h, ms, flags)
+		} else {
+			n, err = s.packets.ReadBatch(ms, flags)
+		}
+		if after := s.after.Load(); after != nil {
+			n = after.pick(ms[:n])
+		}
+	}
+	return n, err
+}
+
+// readPassed is ReadBatch while the process before reads the socket.
+func (s *socket) readPassed(h *handedOn, ms []ipv4.Message, flags int) (int, error) {
+	select {
+	case f, more := <-h.packets:
+		if more {
+			return f.into(&ms[0]), nil
+		}
+		s.before.Store(nil)
+		return 0, nil
+	case <-s.closed:
+		return 0, net.ErrClosed
+	case <-s.looks:
+		return s.packets.ReadBatch(ms, flags)
+	}
+}
+
+// ReadFrom implements net.PacketConn, for a library that is not told of ReadBatch.
+func (s *socket) ReadFrom(b []byte) (int, net.Addr, error) {
+	ms := []ipv4.Message{{Buffers: [][]byte{b}}}
+	if _, err := s.ReadBatch(ms, 0); err != nil {
+		return 0, nil, err
+	}
+	return ms[0].N, ms[0].Addr, nil
+}
+
+// SetReadDeadline implements net.PacketConn.
+func (s *socket) SetReadDeadline(t time.Time) error {
+	select {
+	case <-s.looks:
+	default:
+	}
+	err := s.packets.SetReadDeadline(t)
+	if !t.IsZero() {
+		select {
+		case s.looks <- struct{}{}:
+		default:
+		}
+	}
+	return err
+}
+
+// Close implements net.PacketConn. The process after reads the socket from then on.
+func (s *socket) Close() error {
+	s.closing.Do(func() { close(s.closed) })
+	err := s.packets.Close()
+	if after := s.after.Load(); after != nil {
+		after.conn.Close()
+	}
+	return err
+}
+
+// handedOn is what another process passes on.
+type handedOn struct {
+	packets chan frame
+	over    chan struct{} // closed when that is all
+}
+
+// run takes what the process before passes on, until it closes the handover, or has ended without one. closed ends it,
+// too.
+func (h *handedOn) run(l *net.UnixListener, giver, closed <-chan struct{}) {
+	defer close(h.over)
+	defer close(h.packets)
+	accepted := make(chan struct{})
+	go func() {
+		defer l.Close()
+		select {
+		case <-accepted:
+		case <-giver:
+		case <-closed:
+		}
+	}()
+	c := accept(l)
+	close(accepted)
+	if c == nil {
+		return
+	}
+	defer c.Close()
+	c.SetReadDeadline(time.Now().Add(handoverTime))
+	h.take(bufio.NewReaderSize(c, 1<<16), closed)
+}
+
+// accept is the connection of a process of the same user, nil if l is closed before one comes.
+func accept(l *net.UnixListener) *net.UnixConn {
+	for {
+		c, err := l.AcceptUnix()
+		if err != nil {
+			return nil
+		}
+		if ofThisUser(c) {
+			return c
+		}
+		c.Close()
+	}
+}
+
+// take reads packets until there are no more.
+func (h *handedOn) take(r io.Reader, closed <-chan struct{}) {
+	var header [frameHeader]byte
+	for {
+		if _, err := io.ReadFull(r, header[:]); err != nil {
+			return
+		}
+		from, oob, packet := lengths(header[:])
+		b := make([]byte, from+oob+packet)
+		if _, err := io.ReadFull(r, b); err != nil {
+			return
+		}
+		select {
+		case h.packets <- frame{b[:from], b[from:][:oob], b[from+oob:]}:
+		case <-closed:
+			return
+		}
+	}
+}
+
+// into puts the packet into m. It reports 1 if that has come about, else 0.
+func (f frame) into(m *ipv4.Message) int {
+	var from netip.AddrPort
+	if from.UnmarshalBinary(f.from) != nil {
+		return 0
+	}
+	m.N, m.NN, m.Flags = copy(m.Buffers[0], f.packet), copy(m.OOB, f.oob), 0
+	m.Addr = net.UDPAddrFromAddrPort(from)
+	return 1
+}
+
+// ofThisUser reports whether the process at the other end is of the same user.
+func ofThisUser(c *net.UnixConn) (same bool) {
+	raw, err := c.SyscallConn()
+	if err != nil {
+		return false
+	}
+	raw.Control(func(fd uintptr) {
+		who, err := unix.GetsockoptUcred(int(fd), unix.SOL_SOCKET, unix.SO_PEERCRED)
+		same = err == nil && int(who.Uid) == os.Geteuid()
+	})
+	return same
+}
+
+// passing is the way to the process after.
+type passing struct {
+	conn *net.UnixConn
+	own  ids
+	b    []byte // of the one who reads
+	lost bool
+}
+
+// passOn has packets that are not for connections of this process passed on from now on, if there is a process after.
+func (s *socket) passOn() {
+	c, err := net.DialUnix("unix", nil, handoverAt(s.address, os.Getpid()))
+	if err == nil {
+		c.SetWriteBuffer(passBuffer)
+		s.after.Store(&passing{conn: c, own: s.own})
+	}
+}
+
+// awaitBefore waits until the process before reads the socket no more: the process after reads it then.
+func (s *socket) awaitBefore() {
+	if h := s.before.Load(); h != nil {
+		<-h.over
+	}
+}
+
+// pick passes on those packets that are not for connections of this process. The others are the first n then.
+func (p *passing) pick(ms []ipv4.Message) (n int) {
+	for i := range ms {
+		m := &ms[i]
+		if !p.own.made(m.Buffers[0][:m.N]) && p.pass(m) {
+			continue
+		}
+		if to := &ms[n]; to != m { // the library knows which buffer is whose
+			to.N, to.NN = copy(to.Buffers[0], m.Buffers[0][:m.N]), copy(to.OOB, m.OOB[:m.NN])
+			to.Addr, to.Flags = m.Addr, m.Flags
+		}
+		n++
+	}
+	return n
+}
+
+// pass reports false if the process after cannot be reached.
+func (p *passing) pass(m *ipv4.Message) bool {
+	from, ok := m.Addr.(*net.UDPAddr)
+	if !ok || p.lost {
+		return false
+	}
+	addr, err := from.AddrPort().MarshalBinary()
+	if err != nil {
+		return false
+	}
+	p.b = frame{addr, m.OOB[:m.NN], m.Buffers[0][:m.N]}.append(p.b[:0])
+	p.conn.SetWriteDeadline(time.Now().Add(passTime))
+	if _, err = p.conn.Write(p.b); err != nil {
+		p.lost = true // a part of it may have been written
+	}
+	return err == nil
+}
+
+// passes reports whether packets are passed on.
+func (s *socket) passes() bool { return s.after.Load() != nil }

@@ -1,0 +1,11 @@
+//go:build !linux
+
+package quicconn
+
+import "net"
+
+// Expect does nothing: there is no handover here.
+func Expect(string) {}
+
+// Packets is p, and false: there is no handover here.
+func Packets(p net.PacketConn, _ string, _ <-chan struct{}) (net.PacketConn, bool) { return p, false }

@@ -1,0 +1,227 @@
+//go:build linux
+
+package quicconn
+
+import (
+	"net"
+	"os"
+	"testing"
+	"time"
+
+	"golang.org/x/net/ipv4"
+
+	"github.com/coredns/coredns/core/internal/coretest"
+	"github.com/coredns/coredns/plugin/pkg/eventually"
+	"github.com/coredns/coredns/plugin/pkg/nonblock"
+	"github.com/coredns/coredns/test/clients"
+)
+
+// asNext has f run as in the process that takes over from this one.
+func asNext(f func()) {
+	defer func(of func() ids) { processIDs = of }(processIDs)
+	processIDs = func() ids {
+		k := processKeys()
+		return k.idsOf(os.Getpid() + 1)
+	}
+	f()
+}
+
+// twin is another descriptor of a socket.
+func twin(t *testing.T, p *net.UDPConn) net.PacketConn {
+	t.Helper()
+	file, err := p.File()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer file.Close()
+	other, err := net.FilePacketConn(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return other
+}
+
+// While the process before waits for a slow query, who connects is served by the process after, and what that client
+// and the slow one send goes to whom it is for. A process that is only just begun hands on in its turn.
+func TestHandover(t *testing.T) {
+	p, e := coretest.ListenUDP(t), newEcho()
+	socket, passed := Packets(nonblock.Packets(p), "quic://a", nil)
+	if passed {
+		t.Fatal("there is no process before")
+	}
+	first := serviceFor(t)
+	q, err := Listen(first, socket, socket, codes)
+	if err != nil {
+		t.Fatal(err)
+	}
+	stop := coretest.Serving(t, q, func() error { return q.Serve(first, e.serve) })
+	c := dial(t, addrOf(q))
+	slow := said(t, c, "slow")
+	<-e.begun
+
+	// Nobody tells when the process before has ended: only what it passes on can be read.
+	expectFrom(os.Getpid(), "quic://a")
+	second, never := serviceFor(t), make(chan struct{})
+	var next *Transport
+	asNext(func() {
+		socket, passed := Packets(nonblock.Packets(twin(t, p)), "quic://a", never)
+		if !passed {
+			t.Fatal("nothing is passed on")
+		}
+		next, err = Listen(second, socket, socket, codes)
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	coretest.Serving(t, next, func() error { return next.Serve(second, newEcho().serve) })
+	stopped := make(chan error, 1)
+	go func() { stopped <- stop() }()
+	eventually.Holds(t, "packets are passed on", func() bool { return q.packets.(interface{ passes() bool }).passes() })
+
+	late := dial(t, addrOf(q))
+	for range 3 {
+		if got := said(t, late, "hello")(); got != answer(second, "hello") {
+			t.Errorf("got %s", got)
+		}
+	}
+	select {
+	case err := <-stopped:
+		t.Fatal("the process before has ended", err)
+	default:
+	}
+	close(e.slow)
+	if got := slow(); got != answer(first, "slow") {
+		t.Errorf("got %s", got)
+	}
+	if err := <-stopped; err != nil {
+		t.Error(err)
+	}
+	for _, c := range []string{"the client from before", "a new one"} {
+		if c == "a new one" {
+			late = dial(t, addrOf(q))
+		}
+		if got := said(t, late, "hello")(); got != answer(second, "hello") {
+			t.Errorf("%s, at the end of the process before: got %s", c, got)
+		}
+	}
+}
+
+// A process that gets nothing of the one before reads the socket when that has ended.
+func TestNoHandover(t *testing.T) {
+	p, gone := coretest.ListenUDP(t), make(chan struct{})
+	Expect("quic://b")
+	socket, _ := Packets(nonblock.Packets(p), "quic://b", gone)
+	s := serviceFor(t)
+	q, err := Listen(s, socket, socket, codes)
+	if err != nil {
+		t.Fatal(err)
+	}
+	coretest.Serving(t, q, func() error { return q.Serve(s, newEcho().serve) })
+	got := make(chan string, 1)
+	go func() { got <- said(t, dial(t, addrOf(q)), "hello")() }()
+	select {
+	case <-got:
+		t.Error("two processes read the socket")
+	case <-time.After(50 * time.Millisecond):
+	}
+	close(gone)
+	if got := <-got; got != answer(s, "hello") {
+		t.Errorf("got %s", got)
+	}
+}
+
+// A process that ends before the one before it does waits for that, so that the one after it does not read beside it.
+func TestHandoverInTurn(t *testing.T) {
+	p, gone := coretest.ListenUDP(t), make(chan struct{})
+	Expect("quic://c")
+	socket, _ := Packets(nonblock.Packets(p), "quic://c", gone)
+	s := serviceFor(t)
+	q, err := Listen(s, socket, socket, codes)
+	if err != nil {
+		t.Fatal(err)
+	}
+	end := coretest.Serving(t, q, func() error { return q.Serve(s, newEcho().serve) })
+	stopped := make(chan error, 1)
+	go func() { stopped <- end() }()
+	select {
+	case <-stopped:
+		t.Error("it has closed the socket, which is a sign to the next process")
+	case <-time.After(300 * time.Millisecond):
+	}
+	close(gone)
+	select {
+	case <-stopped:
+	case <-time.After(clients.AskTime):
+		t.Error("it has not ended")
+	}
+}
+
+// What is for whom is told by the header.
+func TestMade(t *testing.T) {
+	own := ids{0xAB, 0xCD}
+	id, _ := own.GenerateConnectionID()
+	theirs, _ := ids{0xAB, 0xCE}.GenerateConnectionID()
+	long := func(first byte, version byte, id []byte, rest ...byte) []byte {
+		return append(append([]byte{first, 0, 0, 0, version, byte(len(id))}, id...), rest...)
+	}
+	for name, tc := range map[string]struct {
+		packet []byte
+		want   bool
+	}{
+		"nothing":                         {nil, false},
+		"short":                           {append([]byte{0x40}, id.Bytes()...), true},
+		"short, of another process":       {append([]byte{0x40}, theirs.Bytes()...), false},
+		"short, cut":                      {[]byte{0x40, 0xAB}, false},
+		"handshake":                       {long(0xE0, 1, id.Bytes(), 0), true},
+		"handshake, of another process":   {long(0xE0, 1, theirs.Bytes(), 0), false},
+		"initial, for the id of a server": {long(0xC0, 1, id.Bytes(), 2, 1, 2, 0, 9), true},
+		"initial, with a token":           {long(0xC0, 1, id.Bytes(), 2, 1, 2, 9, 9), false},
+		"initial, from nobody":            {long(0xC0, 1, []byte{0xAB, 0xCD, 3, 4, 5, 6, 7, 8}, 0, 0), false},
+		"long, cut":                       {[]byte{0xC0, 0, 0, 0, 1, 7}, false},
+		"long, cut behind the id":         {long(0xC0, 1, id.Bytes()), true},
+		"long, cut before the token":      {long(0xC0, 1, id.Bytes(), 200, 1), true},
+	} {
+		if got := own.made(tc.packet); got != tc.want {
+			t.Errorf("%s: got %v", name, got)
+		}
+	}
+}
+
+// Packets that stay keep their order and all that was read with them, in the buffers that they are looked for in.
+func TestPick(t *testing.T) {
+	l, err := net.ListenUnix("unix", handoverAt("quic://d", 1))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	conn, err := net.DialUnix("unix", nil, handoverAt("quic://d", 1))
+	if err != nil {
+		t.Fatal(err)
+	}
+	h := &handedOn{packets: make(chan frame, maxPassed), over: make(chan struct{})}
+	go h.run(l, nil, nil)
+	pass := &passing{conn: conn, own: ids{1, 2}}
+	var ms []ipv4.Message
+	for i, first := range []byte{9, 1, 9, 1} {
+		b, oob := make([]byte, 64), make([]byte, 16)
+		n, nn := copy(b, []byte{0x40, first, 2, byte(i)}), copy(oob, []byte{byte(10 * i)})
+		ms = append(ms, ipv4.Message{Buffers: [][]byte{b}, OOB: oob, N: n, NN: nn, Addr: &net.UDPAddr{IP: net.IPv4(192, 0, 2, byte(i)), Port: i}})
+	}
+	if n := pass.pick(ms); n != 2 {
+		t.Fatalf("%d stay", n)
+	}
+	conn.Close()
+	<-h.over
+	for i, want := range []int{1, 3, 0, 2} {
+		m := &ms[i]
+		if i >= 2 {
+			if f := <-h.packets; f.into(m) != 1 {
+				t.Fatalf("no packet %d", want)
+			}
+		}
+		from := m.Addr.(*net.UDPAddr)
+		if b := m.Buffers[0][:m.N]; b[3] != byte(want) || m.NN != 1 || m.OOB[0] != byte(10*want) || from.Port != want || from.IP.To4()[3] != byte(want) {
+			t.Errorf("%d: %x, %x, from %s, want %d", i, b, m.OOB[:m.NN], from, want)
+		}
+	}
+}

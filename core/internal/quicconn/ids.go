@@ -1,0 +1,72 @@
+package quicconn
+
+import (
+	"bytes"
+	"crypto/hmac"
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/binary"
+	"os"
+
+	"github.com/quic-go/quic-go"
+)
+
+// ids makes the ids of connections. All of a process begin with the same two octets, which are others in the process
+// that takes over from it: so packets that come to a socket of both can be told apart. Who has not learned an id from a
+// server begins with one of at least eight octets (RFC 9000 §7.2), so it is nobody's.
+type ids [2]byte
+
+// idLength is the octets of an id.
+const idLength = 7
+
+// idsOf are those of a process that has k. Its pid is not to be seen in them.
+func (k *keys) idsOf(pid int) (i ids) {
+	h := hmac.New(sha256.New, k.token[:])
+	h.Write([]byte("ids"))
+	binary.BigEndian.PutUint16(i[:], binary.BigEndian.Uint16(h.Sum(nil))^uint16(pid))
+	return i
+}
+
+// processIDs are those of this process. Only tests change it.
+var processIDs = func() ids {
+	k := processKeys()
+	return k.idsOf(os.Getpid())
+}
+
+// ConnectionIDLen implements quic.ConnectionIDGenerator.
+func (ids) ConnectionIDLen() int { return idLength }
+
+// GenerateConnectionID implements quic.ConnectionIDGenerator.
+func (i ids) GenerateConnectionID() (quic.ConnectionID, error) {
+	var b [idLength]byte
+	rand.Read(b[copy(b[:], i[:]):])
+	return quic.ConnectionIDFromBytes(b[:]), nil
+}
+
+// made reports whether a packet is for a connection whose id is one of i, by its header (RFC 8999 §5). A client that
+// was asked to come again uses an id of the server that asked (RFC 9000 §17.2.5.2), but has no connection yet.
+func (i ids) made(packet []byte) bool {
+	switch {
+	case len(packet) == 0:
+		return false
+	case packet[0]&0x80 == 0:
+		return bytes.HasPrefix(packet[1:], i[:])
+	}
+	const at = 1 + 4 + 1 // behind the version and the length
+	return len(packet) > at && packet[at-1] == idLength && bytes.HasPrefix(packet[at:], i[:]) && !comesAgain(packet)
+}
+
+// comesAgain reports whether a packet with an id of idLength begins a connection and has a token (RFC 9000 §17.2.2,
+// RFC 9369 §3.2).
+func comesAgain(packet []byte) bool {
+	const source = 1 + 4 + 1 + idLength // the length of the client's own id
+	initial := byte(0)
+	if binary.BigEndian.Uint32(packet[1:]) == uint32(quic.Version2) {
+		initial = 1
+	}
+	if packet[0]>>4&3 != initial || len(packet) <= source {
+		return false
+	}
+	token := source + 1 + int(packet[source])
+	return token < len(packet) && packet[token] != 0
+}
