@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"runtime"
 	"slices"
+	"syscall"
 	"testing"
 	"time"
 
@@ -106,11 +107,31 @@ func TestUpgradeKeepsProvenAddresses(t *testing.T) {
 }
 
 // Who connects while a program still waits for a slow query is served by the one that takes its place, and the slow
-// query is answered, too.
+// query is answered, too. So it is in a reload that cannot go on with the connections.
 func TestUpgradeServesNewQUICClients(t *testing.T) {
 	if runtime.GOOS != "linux" {
-		t.Skip("programs pass on packets on Linux only: run this there")
+		t.Skip("packets are passed on on Linux only: run this there")
 	}
+	t.Run("upgrade", func(t *testing.T) {
+		newQUICClients(t, func(p *program, _ func(string)) *program { return p.handOver(t) })
+	})
+	t.Run("reload", func(t *testing.T) {
+		auth := "nocert"
+		newQUICClients(t, func(p *program, write func(auth string)) *program {
+			if auth == "nocert" {
+				auth = "request"
+			} else {
+				auth = "nocert"
+			}
+			write(auth)
+			syscall.Kill(p.pid, syscall.SIGUSR1)
+			return p
+		})
+	})
+}
+
+// newQUICClients has clients connect while what turns over has a slow query.
+func newQUICClients(t *testing.T, turnOver func(p *program, write func(auth string)) *program) {
 	upstream, err := net.ListenPacket("udp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -133,10 +154,14 @@ func TestUpgradeServesNewQUICClients(t *testing.T) {
 	}()
 	dir, port := t.TempDir(), loopback.Port()
 	certificates(t, dir)
-	corefile := fmt.Sprintf("quic://.:%d {\nbind 127.0.0.1\ntls %s/cert.pem %[2]s/key.pem\ntemplate ANY ANY new.example {\nrcode NXDOMAIN\n}\nforward . %[3]s\n}\n", port, dir, upstream.LocalAddr())
-	if err := os.WriteFile(filepath.Join(dir, "Corefile"), []byte(corefile), 0o600); err != nil {
-		t.Fatal(err)
+	write := func(auth string) {
+		corefile := fmt.Sprintf("quic://.:%d {\nbind 127.0.0.1\ntls %s/cert.pem %[2]s/key.pem {\nclient_auth %s\n}\ntemplate ANY ANY new.example {\nrcode NXDOMAIN\n}\nforward . %s\n}\n",
+			port, dir, auth, upstream.LocalAddr())
+		if err := os.WriteFile(filepath.Join(dir, "Corefile"), []byte(corefile), 0o600); err != nil {
+			t.Fatal(err)
+		}
 	}
+	write("nocert")
 	p := runProgram(t, dir)
 	server := fmt.Sprintf("127.0.0.1:%d", port)
 	// Without that a client waits until the first has ended, for two seconds at most.
@@ -150,7 +175,7 @@ func TestUpgradeServesNewQUICClients(t *testing.T) {
 			got <- err
 		}()
 		answer := <-asked
-		next, slowest := p.handOver(t), time.Duration(0)
+		next, slowest := turnOver(p, write), time.Duration(0)
 		for end := time.Now().Add(held); time.Now().Before(end); {
 			begun := time.Now()
 			if m, err := askNew(server, question("new.example.", dns.TypeA)); err != nil || m.Rcode != dns.RcodeNameError {
@@ -159,12 +184,19 @@ func TestUpgradeServesNewQUICClients(t *testing.T) {
 			slowest = max(slowest, time.Since(begun))
 		}
 		best = min(best, slowest)
+		select {
+		case <-slow.Conn.Context().Done():
+			t.Error("the connection of the slow query has ended")
+		default:
+		}
 		answer()
 		if err := <-got; err != nil {
 			t.Errorf("the slow query: %v", err)
 		}
-		p.gone(t)
-		p = next
+		if next != p {
+			p.gone(t)
+			p = next
+		}
 	}
 	if best > soon {
 		t.Errorf("new clients waited %s", best)

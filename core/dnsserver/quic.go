@@ -87,8 +87,7 @@ func (s *ServerQUIC) ServePacket(p net.PacketConn) error {
 	if ok {
 		s.keep(p) // t reads from a descriptor of its own
 	} else {
-		passed() // the server before waits for that
-		p, ok := s.quicPackets(p)
+		p, ok := s.quicPackets(p, passed)
 		if !ok {
 			return p.Close()
 		}

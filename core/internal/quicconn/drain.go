@@ -160,15 +160,15 @@ func (t *Transport) closeDoor(ctx context.Context, p *pauses) {
 	listener.Close()
 }
 
-// passOn has the process after, if there is one, serve who comes from now on.
+// passOn has the transport after this one, if there is one, serve who comes from now on.
 func (t *Transport) passOn() {
-	if s, ok := t.packets.(interface{ passOn() }); ok {
-		s.passOn()
+	if s, ok := t.packets.(interface{ passOn(ids) }); ok {
+		s.passOn(t.ids)
 	}
 }
 
-// awaitBefore waits until the process before is done with the socket: the process after reads it when this one has
-// closed it.
+// awaitBefore waits until the transport before is done with the socket: the one after reads it when this one has closed
+// it.
 func (t *Transport) awaitBefore() {
 	if s, ok := t.packets.(interface{ awaitBefore() }); ok {
 		s.awaitBefore()

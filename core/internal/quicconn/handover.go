@@ -1,3 +1,5 @@
+//go:build linux
+
 package quicconn
 
 import (
@@ -12,12 +14,13 @@ import (
 // ended: of two that read each would get a part of the other's packets. So it passes on what is not for its own
 // connections, and who connects meanwhile is served by the next process at once:
 //
-//	client ──▶ socket ──▶ process before ──▶ its own connections
-//	                            └──what is for others──▶ handover, a Unix socket ──▶ process after
+//	client ──▶ socket ──▶ transport before ──▶ its own connections
+//	                            └──what is for others──▶ handover, a Unix socket ──▶ transport after
 //
-// The next process reads the handover until the one before closes it, and from then on the socket. It sends from the
+// The transport after reads the handover until the one before closes it, and from then on the socket. It sends from the
 // socket at all times. Where there is no handover, because the system has none or the process before is an older
-// program, it waits until that one has ended.
+// program, it waits until that one has ended. A reload in which the next server cannot go on with the connections is
+// the same in one process.
 
 // handoverName is the name of the Unix socket by which a process passes on the packets of its socket at an address.
 // Only who knows the keys can tell it.

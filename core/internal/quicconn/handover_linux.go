@@ -16,25 +16,23 @@ import (
 )
 
 const (
-	// handoverTime is how long a process that has begun to pass on packets is waited for: longer than it has for its
+	// handoverTime is how long a transport that has begun to pass on packets is waited for: longer than it has for its
 	// queries.
 	handoverTime = 6 * time.Second
-	// passTime is how long the next process has to take a packet. It is busy then, and the client sends it again.
+	// passTime is how long the next one has to take a packet. It is busy then, and the client sends it again.
 	passTime = 20 * time.Millisecond
 	// passBuffer is the octets of packets that wait for it in the system.
 	passBuffer = 1 << 20
-	// maxPassed is how many packets wait for this process to read them.
+	// maxPassed is how many packets wait to be read.
 	maxPassed = 256
 )
 
-// expected has the handovers of a process that takes over from another one, by the address of the server.
+// expected has the handovers that servers have not taken yet, by their addresses.
 var expected sync.Map // string to *net.UnixListener
 
-// Expect opens the handover of the process before for the server at an address. It is called before that process is
-// told that this one serves.
-func Expect(address string) { expectFrom(os.Getppid(), address) }
-
-func expectFrom(pid int, address string) {
+// ExpectFrom opens the handover of a process for the server at an address: of the process before, before that is told
+// that this one serves, or of this process, before the server before is stopped.
+func ExpectFrom(pid int, address string) {
 	l, err := net.ListenUnix("unix", handoverAt(address, pid))
 	if err == nil {
 		expected.Store(address, l)
@@ -46,13 +44,12 @@ func handoverAt(address string, pid int) *net.UnixAddr {
 	return &net.UnixAddr{Name: k.handoverName(address, pid), Net: "unix"}
 }
 
-// socket is a UDP socket from which another process reads before this one, or after it.
+// socket is a UDP socket that another transport reads before this one, or after it.
 type socket struct {
 	packets
 	address string
-	own     ids
-	before  atomic.Pointer[handedOn] // what the process before passes on, nil when this one reads the socket
-	after   atomic.Pointer[passing]  // the process after, nil if there is none
+	before  atomic.Pointer[handedOn] // what the transport before passes on, nil when this one reads the socket
+	after   atomic.Pointer[passing]  // the way to the transport after, nil if there is none
 	looks   chan struct{}            // has something when whoever waits for before is to look at the socket's deadline
 	closed  chan struct{}
 	closing sync.Once
@@ -66,19 +63,19 @@ type packets interface {
 }
 
 // Packets is p as a socket of the server at an address whose packets can be passed on. passed reports whether it has
-// those that the process before passes on, as Expect has it: it may be read at once then, else when that process has
-// ended, which giver tells.
-func Packets(p net.PacketConn, address string, giver <-chan struct{}) (_ net.PacketConn, passed bool) {
+// those that the transport before passes on, as ExpectFrom has it: it may be read at once then, else when nobody else
+// reads the socket, which gone tells. A transport that has begun to pass on is waited for for longer.
+func Packets(p net.PacketConn, address string, gone <-chan struct{}) (_ net.PacketConn, passed bool) {
 	raw, ok := p.(packets)
 	if !ok {
 		return p, false
 	}
-	s := &socket{packets: raw, address: address, own: processIDs(), looks: make(chan struct{}, 1), closed: make(chan struct{})}
+	s := &socket{packets: raw, address: address, looks: make(chan struct{}, 1), closed: make(chan struct{})}
 	l, passed := expected.LoadAndDelete(address)
 	if passed {
 		h := &handedOn{packets: make(chan frame, maxPassed), over: make(chan struct{})}
 		s.before.Store(h)
-		go h.run(l.(*net.UnixListener), giver, s.closed)
+		go h.run(l.(*net.UnixListener), gone, s.closed)
 	}
 	return s, passed
 }
@@ -98,7 +95,7 @@ func (s *socket) ReadBatch(ms []ipv4.Message, flags int) (n int, err error) {
 	return n, err
 }
 
-// readPassed is ReadBatch while the process before reads the socket.
+// readPassed is ReadBatch while the transport before reads the socket.
 func (s *socket) readPassed(h *handedOn, ms []ipv4.Message, flags int) (int, error) {
 	select {
 	case f, more := <-h.packets:
@@ -139,7 +136,7 @@ func (s *socket) SetReadDeadline(t time.Time) error {
 	return err
 }
 
-// Close implements net.PacketConn. The process after reads the socket from then on.
+// Close implements net.PacketConn. The transport after reads the socket from then on.
 func (s *socket) Close() error {
 	s.closing.Do(func() { close(s.closed) })
 	err := s.packets.Close()
@@ -149,15 +146,15 @@ func (s *socket) Close() error {
 	return err
 }
 
-// handedOn is what another process passes on.
+// handedOn is what another transport passes on.
 type handedOn struct {
 	packets chan frame
 	over    chan struct{} // closed when that is all
 }
 
-// run takes what the process before passes on, until it closes the handover, or has ended without one. closed ends it,
+// run takes what the transport before passes on, until it closes the handover, or has gone without one. closed ends it,
 // too.
-func (h *handedOn) run(l *net.UnixListener, giver, closed <-chan struct{}) {
+func (h *handedOn) run(l *net.UnixListener, gone, closed <-chan struct{}) {
 	defer close(h.over)
 	defer close(h.packets)
 	accepted := make(chan struct{})
@@ -165,7 +162,7 @@ func (h *handedOn) run(l *net.UnixListener, giver, closed <-chan struct{}) {
 		defer l.Close()
 		select {
 		case <-accepted:
-		case <-giver:
+		case <-gone:
 		case <-closed:
 		}
 	}()
@@ -237,7 +234,7 @@ func ofThisUser(c *net.UnixConn) (same bool) {
 	return same
 }
 
-// passing is the way to the process after.
+// passing is the way to the transport after.
 type passing struct {
 	conn *net.UnixConn
 	own  ids
@@ -245,23 +242,23 @@ type passing struct {
 	lost bool
 }
 
-// passOn has packets that are not for connections of this process passed on from now on, if there is a process after.
-func (s *socket) passOn() {
+// passOn has packets that are not for connections with ids of own passed on from now on, if there is a transport after.
+func (s *socket) passOn(own ids) {
 	c, err := net.DialUnix("unix", nil, handoverAt(s.address, os.Getpid()))
 	if err == nil {
 		c.SetWriteBuffer(passBuffer)
-		s.after.Store(&passing{conn: c, own: s.own})
+		s.after.Store(&passing{conn: c, own: own})
 	}
 }
 
-// awaitBefore waits until the process before reads the socket no more: the process after reads it then.
+// awaitBefore waits until the transport before reads the socket no more.
 func (s *socket) awaitBefore() {
 	if h := s.before.Load(); h != nil {
 		<-h.over
 	}
 }
 
-// pick passes on those packets that are not for connections of this process. The others are the first n then.
+// pick passes on those packets that are not for connections of its own. The others are the first n then.
 func (p *passing) pick(ms []ipv4.Message) (n int) {
 	for i := range ms {
 		m := &ms[i]
@@ -277,7 +274,7 @@ func (p *passing) pick(ms []ipv4.Message) (n int) {
 	return n
 }
 
-// pass reports false if the process after cannot be reached.
+// pass reports false if the transport after cannot be reached.
 func (p *passing) pass(m *ipv4.Message) bool {
 	from, ok := m.Addr.(*net.UDPAddr)
 	if !ok || p.lost {

@@ -4,8 +4,8 @@ package quicconn
 
 import "net"
 
-// Expect does nothing: there is no handover here.
-func Expect(string) {}
+// ExpectFrom does nothing: there is no handover here.
+func ExpectFrom(int, string) {}
 
 // Packets is p, and false: there is no handover here.
 func Packets(p net.PacketConn, _ string, _ <-chan struct{}) (net.PacketConn, bool) { return p, false }

@@ -16,16 +16,6 @@ import (
 	"github.com/coredns/coredns/test/clients"
 )
 
-// asNext has f run as in the process that takes over from this one.
-func asNext(f func()) {
-	defer func(of func() ids) { processIDs = of }(processIDs)
-	processIDs = func() ids {
-		k := processKeys()
-		return k.idsOf(os.Getpid() + 1)
-	}
-	f()
-}
-
 // twin is another descriptor of a socket.
 func twin(t *testing.T, p *net.UDPConn) net.PacketConn {
 	t.Helper()
@@ -60,16 +50,12 @@ func TestHandover(t *testing.T) {
 	<-e.begun
 
 	// Nobody tells when the process before has ended: only what it passes on can be read.
-	expectFrom(os.Getpid(), "quic://a")
+	ExpectFrom(os.Getpid(), "quic://a")
 	second, never := serviceFor(t), make(chan struct{})
-	var next *Transport
-	asNext(func() {
-		socket, passed := Packets(nonblock.Packets(twin(t, p)), "quic://a", never)
-		if !passed {
-			t.Fatal("nothing is passed on")
-		}
-		next, err = Listen(second, socket, socket, codes)
-	})
+	if socket, passed = Packets(nonblock.Packets(twin(t, p)), "quic://a", never); !passed {
+		t.Fatal("nothing is passed on")
+	}
+	next, err := Listen(second, socket, socket, codes)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -109,7 +95,7 @@ func TestHandover(t *testing.T) {
 // A process that gets nothing of the one before reads the socket when that has ended.
 func TestNoHandover(t *testing.T) {
 	p, gone := coretest.ListenUDP(t), make(chan struct{})
-	Expect("quic://b")
+	ExpectFrom(os.Getppid(), "quic://b")
 	socket, _ := Packets(nonblock.Packets(p), "quic://b", gone)
 	s := serviceFor(t)
 	q, err := Listen(s, socket, socket, codes)
@@ -133,7 +119,7 @@ func TestNoHandover(t *testing.T) {
 // A process that ends before the one before it does waits for that, so that the one after it does not read beside it.
 func TestHandoverInTurn(t *testing.T) {
 	p, gone := coretest.ListenUDP(t), make(chan struct{})
-	Expect("quic://c")
+	ExpectFrom(os.Getppid(), "quic://c")
 	socket, _ := Packets(nonblock.Packets(p), "quic://c", gone)
 	s := serviceFor(t)
 	q, err := Listen(s, socket, socket, codes)
@@ -158,9 +144,9 @@ func TestHandoverInTurn(t *testing.T) {
 
 // What is for whom is told by the header.
 func TestMade(t *testing.T) {
-	own := ids{0xAB, 0xCD}
+	own := ids{0xAB, 0xCD, 0xEF}
 	id, _ := own.GenerateConnectionID()
-	theirs, _ := ids{0xAB, 0xCE}.GenerateConnectionID()
+	theirs, _ := ids{0xAB, 0xCD, 0xEE}.GenerateConnectionID()
 	long := func(first byte, version byte, id []byte, rest ...byte) []byte {
 		return append(append([]byte{first, 0, 0, 0, version, byte(len(id))}, id...), rest...)
 	}
@@ -171,12 +157,12 @@ func TestMade(t *testing.T) {
 		"nothing":                         {nil, false},
 		"short":                           {append([]byte{0x40}, id.Bytes()...), true},
 		"short, of another process":       {append([]byte{0x40}, theirs.Bytes()...), false},
-		"short, cut":                      {[]byte{0x40, 0xAB}, false},
+		"short, cut":                      {[]byte{0x40, 0xAB, 0xCD}, false},
 		"handshake":                       {long(0xE0, 1, id.Bytes(), 0), true},
 		"handshake, of another process":   {long(0xE0, 1, theirs.Bytes(), 0), false},
 		"initial, for the id of a server": {long(0xC0, 1, id.Bytes(), 2, 1, 2, 0, 9), true},
 		"initial, with a token":           {long(0xC0, 1, id.Bytes(), 2, 1, 2, 9, 9), false},
-		"initial, from nobody":            {long(0xC0, 1, []byte{0xAB, 0xCD, 3, 4, 5, 6, 7, 8}, 0, 0), false},
+		"initial, from nobody":            {long(0xC0, 1, []byte{0xAB, 0xCD, 0xEF, 4, 5, 6, 7, 8}, 0, 0), false},
 		"long, cut":                       {[]byte{0xC0, 0, 0, 0, 1, 7}, false},
 		"long, cut behind the id":         {long(0xC0, 1, id.Bytes()), true},
 		"long, cut before the token":      {long(0xC0, 1, id.Bytes(), 200, 1), true},
@@ -200,11 +186,11 @@ func TestPick(t *testing.T) {
 	}
 	h := &handedOn{packets: make(chan frame, maxPassed), over: make(chan struct{})}
 	go h.run(l, nil, nil)
-	pass := &passing{conn: conn, own: ids{1, 2}}
+	pass := &passing{conn: conn, own: ids{1, 2, 3}}
 	var ms []ipv4.Message
 	for i, first := range []byte{9, 1, 9, 1} {
 		b, oob := make([]byte, 64), make([]byte, 16)
-		n, nn := copy(b, []byte{0x40, first, 2, byte(i)}), copy(oob, []byte{byte(10 * i)})
+		n, nn := copy(b, []byte{0x40, first, 2, 3, byte(i)}), copy(oob, []byte{byte(10 * i)})
 		ms = append(ms, ipv4.Message{Buffers: [][]byte{b}, OOB: oob, N: n, NN: nn, Addr: &net.UDPAddr{IP: net.IPv4(192, 0, 2, byte(i)), Port: i}})
 	}
 	if n := pass.pick(ms); n != 2 {
@@ -220,7 +206,7 @@ func TestPick(t *testing.T) {
 			}
 		}
 		from := m.Addr.(*net.UDPAddr)
-		if b := m.Buffers[0][:m.N]; b[3] != byte(want) || m.NN != 1 || m.OOB[0] != byte(10*want) || from.Port != want || from.IP.To4()[3] != byte(want) {
+		if b := m.Buffers[0][:m.N]; b[4] != byte(want) || m.NN != 1 || m.OOB[0] != byte(10*want) || from.Port != want || from.IP.To4()[3] != byte(want) {
 			t.Errorf("%d: %x, %x, from %s, want %d", i, b, m.OOB[:m.NN], from, want)
 		}
 	}

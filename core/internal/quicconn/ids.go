@@ -5,32 +5,37 @@ import (
 	"crypto/hmac"
 	"crypto/rand"
 	"crypto/sha256"
+	"crypto/subtle"
 	"encoding/binary"
 	"os"
+	"sync/atomic"
 
 	"github.com/quic-go/quic-go"
 )
 
-// ids makes the ids of connections. All of a process begin with the same two octets, which are others in the process
-// that takes over from it: so packets that come to a socket of both can be told apart. Who has not learned an id from a
-// server begins with one of at least eight octets (RFC 9000 §7.2), so it is nobody's.
-type ids [2]byte
+// ids makes the ids of connections. All of a transport begin with the same three octets, which are others in the one
+// that takes its place, of this process or the next: so packets that come to a socket of both can be told apart. Who
+// has not learned an id from a server begins with one of at least eight octets (RFC 9000 §7.2), so it is nobody's.
+type ids [3]byte
 
 // idLength is the octets of an id.
 const idLength = 7
 
-// idsOf are those of a process that has k. Its pid is not to be seen in them.
-func (k *keys) idsOf(pid int) (i ids) {
+// idsOf are those of transport n of a process that has k. Neither is to be seen in them.
+func (k *keys) idsOf(pid int, n uint32) (i ids) {
 	h := hmac.New(sha256.New, k.token[:])
 	h.Write([]byte("ids"))
-	binary.BigEndian.PutUint16(i[:], binary.BigEndian.Uint16(h.Sum(nil))^uint16(pid))
+	subtle.XORBytes(i[:], h.Sum(nil), []byte{byte(pid >> 8), byte(pid), byte(n)})
 	return i
 }
 
-// processIDs are those of this process. Only tests change it.
-var processIDs = func() ids {
+// transports is how many the process has had.
+var transports atomic.Uint32
+
+// newIDs are those of the next transport of the process.
+func newIDs() ids {
 	k := processKeys()
-	return k.idsOf(os.Getpid())
+	return k.idsOf(os.Getpid(), transports.Add(1))
 }
 
 // ConnectionIDLen implements quic.ConnectionIDGenerator.

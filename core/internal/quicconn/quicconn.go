@@ -34,6 +34,7 @@ type Transport struct {
 	packets   net.PacketConn
 	read      net.PacketConn // packets, or what reads PROXY headers of it
 	admission *conn.Admission
+	ids       ids
 	codes     Codes
 	waiting   chan struct{} // one for each connection that waits for a place, or to be refused
 	door      *door
@@ -112,6 +113,7 @@ func configs(s *service.Service) *Configs {
 // Listen begins to serve QUIC on p for s. read is p, or what reads PROXY headers of it.
 func Listen(s *service.Service, p, read net.PacketConn, codes Codes) (*Transport, error) {
 	t := &Transport{proxied: read != p, packets: p, read: read, codes: codes, waiting: make(chan struct{}, maxWaiting), door: newDoor()}
+	t.ids = newIDs()
 	t.arrivals, t.conns = map[*arrival]struct{}{}, map[*Conn]struct{}{}
 	t.Seat.Sit(s)
 	t.admission = conn.NewAdmission(&t.Seat)
@@ -149,7 +151,7 @@ func (t *Transport) listen() error {
 	k := processKeys()
 	library := &quic.Transport{
 		Conn: t.read, StatelessResetKey: k.resetAt(t.packets.LocalAddr()), TokenGeneratorKey: &k.token,
-		ConnectionIDGenerator: processIDs(),
+		ConnectionIDGenerator: t.ids,
 		// Who cannot be answered, as he lies about his address, takes no place. Who comes when nobody comes in any more
 		// is asked to come again, too, and is heard by the next server.
 		VerifySourceAddress: func(net.Addr) bool { return t.admission.HalfFull() || !t.door.pass() },
