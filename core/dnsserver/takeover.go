@@ -67,7 +67,7 @@ var expectPackets func(pid int, address string)
 func (g *generation) expectPackets() {
 	for _, s := range g.servers {
 		trans, _ := parse.Transport(s.Addr)
-		if expectPackets != nil && (trans == transport.QUIC || trans == transport.HTTPS3) {
+		if expectPackets != nil && (trans == transport.QUIC || trans == transport.HTTPS3) && !s.readsProxyHeaders() {
 			expectPackets(os.Getppid(), s.Address())
 		}
 	}
