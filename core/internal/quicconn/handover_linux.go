@@ -2,6 +2,7 @@ package quicconn
 
 import (
 	"bufio"
+	"errors"
 	"io"
 	"net"
 	"net/netip"
@@ -19,8 +20,9 @@ const (
 	// handoverTime is how long a transport that has begun to pass on packets is waited for: longer than it has for its
 	// queries.
 	handoverTime = 6 * time.Second
-	// passTime is how long the next one has to take a packet. It is busy then, and the client sends it again.
-	passTime = 20 * time.Millisecond
+	// passTime is how long the next one has to take a packet when passBuffer is full. It is busy then, and the client
+	// sends it again.
+	passTime = time.Millisecond
 	// passBuffer is the octets of packets that wait for it in the system.
 	passBuffer = 1 << 20
 	// maxPassed is how many packets wait to be read.
@@ -238,7 +240,8 @@ func ofThisUser(c *net.UnixConn) (same bool) {
 type passing struct {
 	conn *net.UnixConn
 	own  ids
-	b    []byte // of the one who reads
+	b    []byte // a packet that is written
+	rest []byte // of it, what is not written yet
 	lost bool
 }
 
@@ -274,7 +277,7 @@ func (p *passing) pick(ms []ipv4.Message) (n int) {
 	return n
 }
 
-// pass reports false if the transport after cannot be reached.
+// pass reports false if the transport after cannot be reached. A packet that it is too busy for is dropped.
 func (p *passing) pass(m *ipv4.Message) bool {
 	from, ok := m.Addr.(*net.UDPAddr)
 	if !ok || p.lost {
@@ -284,11 +287,24 @@ func (p *passing) pass(m *ipv4.Message) bool {
 	if err != nil {
 		return false
 	}
-	p.b = frame{addr, m.OOB[:m.NN], m.Buffers[0][:m.N]}.append(p.b[:0])
 	p.conn.SetWriteDeadline(time.Now().Add(passTime))
-	if _, err = p.conn.Write(p.b); err != nil {
-		p.lost = true // a part of it may have been written
+	if !p.write() {
+		return !p.lost
 	}
+	p.b = frame{addr, m.OOB[:m.NN], m.Buffers[0][:m.N]}.append(p.b[:0])
+	p.rest = p.b
+	p.write()
+	return !p.lost
+}
+
+// write writes the rest of a packet. It reports false if it has one still.
+func (p *passing) write() bool {
+	if len(p.rest) == 0 {
+		return true
+	}
+	n, err := p.conn.Write(p.rest)
+	p.rest = p.rest[n:]
+	p.lost = err != nil && !errors.Is(err, os.ErrDeadlineExceeded)
 	return err == nil
 }
 

@@ -3,6 +3,7 @@
 package quicconn
 
 import (
+	"encoding/binary"
 	"net"
 	"os"
 	"testing"
@@ -209,5 +210,59 @@ func TestPick(t *testing.T) {
 		if b := m.Buffers[0][:m.N]; b[4] != byte(want) || m.NN != 1 || m.OOB[0] != byte(10*want) || from.Port != want || from.IP.To4()[3] != byte(want) {
 			t.Errorf("%d: %x, %x, from %s, want %d", i, b, m.OOB[:m.NN], from, want)
 		}
+	}
+}
+
+// Packets that the transport after is too busy for are dropped, each as a whole; it gets those that come later.
+func TestBusyHandover(t *testing.T) {
+	l, err := net.ListenUnix("unix", handoverAt("quic://e", 1))
+	if err != nil {
+		t.Fatal(err)
+	}
+	conn, err := net.DialUnix("unix", nil, handoverAt("quic://e", 1))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	conn.SetWriteBuffer(1 << 16)
+	pass := &passing{conn: conn, own: ids{1, 2, 3}}
+	packet := func(n uint16) []ipv4.Message {
+		b := binary.BigEndian.AppendUint16(make([]byte, 1200), n)
+		return []ipv4.Message{{Buffers: [][]byte{b}, N: len(b), Addr: &net.UDPAddr{IP: net.IPv4(192, 0, 2, 1), Port: 1}}}
+	}
+	const many = 300
+	for n := range uint16(many) {
+		if pass.pick(packet(n)) != 0 {
+			t.Fatalf("packet %d was not passed on", n)
+		}
+	}
+	if len(pass.rest) == 0 {
+		t.Fatal("there was room for all")
+	}
+	h := &handedOn{packets: make(chan frame), over: make(chan struct{})}
+	go h.run(l, nil, nil)
+	go func() {
+		for range 1000 { // the first of them may come before there is room
+			pass.pick(packet(many))
+			time.Sleep(time.Millisecond)
+		}
+		conn.Close()
+	}()
+	last, came := -1, 0
+	for f := range h.packets {
+		if len(f.packet) != 1202 {
+			t.Fatalf("a packet of %d octets", len(f.packet))
+		}
+		n := int(binary.BigEndian.Uint16(f.packet[1200:]))
+		if n < last {
+			t.Fatalf("%d after %d", n, last)
+		}
+		last = n
+		if came++; n == many {
+			break
+		}
+	}
+	if last != many || came >= many {
+		t.Errorf("%d packets, the last is %d", came, last)
 	}
 }
