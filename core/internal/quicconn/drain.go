@@ -2,6 +2,7 @@ package quicconn
 
 import (
 	"context"
+	"math/rand/v2"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -18,8 +19,8 @@ const (
 	// lastTime is how long those are listened to that keep asking while the server stops. What they ask later is not
 	// waited for.
 	lastTime = time.Second
-	// busyTime is when, at the end of that, a shorter pause of a client is enough.
-	busyTime = 500 * time.Millisecond
+	// leastBusy and mostBusy bound busyTime.
+	leastBusy, mostBusy = lastTime / 10, lastTime * 9 / 10
 	// flushTime is that pause. It is also how long replies are given to leave.
 	flushTime = 5 * time.Millisecond
 	// arrivalPause is how often is looked whether a client has arrived.
@@ -214,6 +215,7 @@ func (t *Transport) Drain(ctx context.Context) error {
 func (c *Conn) drain(ctx context.Context, last time.Time) {
 	defer c.CloseWithError(c.transport.codes.None, "")
 	late := time.After(time.Until(last))
+	busy := busyTime()
 	for {
 		select {
 		case <-c.inflight.Drained():
@@ -225,7 +227,7 @@ func (c *Conn) drain(ctx context.Context, last time.Time) {
 		case <-ctx.Done():
 			return
 		}
-		quiet, before := quietTime(c.roundTrip(), time.Until(last)), c.last.Load()
+		quiet, before := quietTime(c.roundTrip(), time.Until(last), busy), c.last.Load()
 		// Closing throws away what has not been sent.
 		if !pause(ctx, quiet) {
 			return
@@ -237,15 +239,20 @@ func (c *Conn) drain(ctx context.Context, last time.Time) {
 	}
 }
 
+// busyTime is when, before the end, a shorter pause of a client is enough: for each at another moment. They connect
+// again at once, and the handshakes of all at one time would hold up what the others ask.
+func busyTime() time.Duration { return leastBusy + rand.N(mostBusy-leastBusy) }
+
 // quietTime is how long nothing has to come from a client until it has nothing more to ask, of one that is listened to
 // for the time left. One that was told to go learns of that half a round trip later, and what it has asked until then
 // is another half on its way. What is not taken any more it asks elsewhere, if it learns of that before the connection
-// is closed. As it asks no more, it needs no shorter pause: the end of a long reply has more time to leave.
-func quietTime(roundTrip, left time.Duration) time.Duration {
+// is closed. As it asks no more, it needs no shorter pause: the end of a long reply has more time to leave. Who cannot
+// be told needs a shorter one when less than busy is left.
+func quietTime(roundTrip, left, busy time.Duration) time.Duration {
 	switch {
 	case roundTrip > 0:
 		return max(service.DrainTime, min(roundTrip*5/4, left))
-	case left < busyTime:
+	case left < busy:
 		return flushTime
 	}
 	return service.DrainTime

@@ -201,18 +201,36 @@ func TestStopFindsShortPauses(t *testing.T) {
 
 // A client that is told to go is awaited for a round trip, but no longer than others that keep asking.
 func TestQuietTime(t *testing.T) {
+	busy := busyTime()
 	for _, test := range []struct{ roundTrip, left, want time.Duration }{
 		{0, lastTime, service.DrainTime},
 		{service.DrainTime / 5, lastTime, service.DrainTime},
 		{200 * time.Millisecond, lastTime, 250 * time.Millisecond},
 		{3 * time.Second, lastTime, lastTime},
-		{200 * time.Millisecond, busyTime - 1, 250 * time.Millisecond},
-		{0, busyTime - 1, flushTime},
+		{200 * time.Millisecond, busy - 1, 250 * time.Millisecond},
+		{0, busy - 1, flushTime},
 		{0, 0, flushTime},
 		{200 * time.Millisecond, 0, service.DrainTime},
 	} {
-		if got := quietTime(test.roundTrip, test.left); got != test.want {
+		if got := quietTime(test.roundTrip, test.left, busy); got != test.want {
 			t.Errorf("%v of %v: got %v, want %v", test.roundTrip, test.left, got, test.want)
+		}
+	}
+}
+
+// Clients that never pause are not all sent away at one moment.
+func TestBusyTime(t *testing.T) {
+	moments := map[time.Duration]int{}
+	for range 1000 {
+		at := busyTime()
+		if at < leastBusy || at >= mostBusy {
+			t.Fatalf("got %v", at)
+		}
+		moments[at.Truncate(lastTime/10)]++
+	}
+	for at, n := range moments {
+		if n > 250 {
+			t.Errorf("%d of 1000 at %v", n, at)
 		}
 	}
 }
