@@ -7,7 +7,7 @@ package proxy
 
 const (
 	turnGap     = 10_000000 // ns that a reply comes after the one before it, at least
-	turnsEnough = 8         // such replies, if their gaps are as long together as that took
+	turnsEnough = 8         // such replies, each on a connection on which queries do little else than wait
 	turnsPause  = 1_000000000
 	maxWidth    = 252 // connections beside maxStreams
 )
@@ -16,10 +16,28 @@ const (
 type turns struct {
 	width int   // connections that there may be beside maxStreams
 	seen  int   // replies that came in turn
-	began int64 // when the wait for the first of them did
-	held  int64 // how long they came after those before them, together
+	last  int64 // when the last of these did
 	quick int64 // what the quickest reply took
 	full  int64 // until when there are no more, as one brought nothing
+}
+
+// waits is what a connection knows of that. The engine's lock is held.
+type waits struct {
+	newest int64 // when the latest of the queries was sent that have been answered
+	began  int64 // when the wait for the first reply did that came in turn
+	held   int64 // how long such replies came after those before them, together
+}
+
+// more notes one more such reply, which came gap after the one before it. It reports whether those waits are most of
+// the time by now. One alone tells nothing: an upstream that stands still, or a lost packet, has all connections wait
+// at the same time, and more of them bring nothing.
+func (w *waits) more(gap, now int64) bool {
+	if w.held == 0 || now-w.began > w.held+turnsPause {
+		w.began, w.held = now-gap, gap
+		return false
+	}
+	w.held += gap
+	return 4*w.held >= 3*(now-w.began)
 }
 
 // note takes note that x is answered on c, which was last heard of at before.
@@ -36,11 +54,14 @@ func (t *turns) note(c *streamConn, x *Exchange, before, now int64) {
 	case x.sent < c.newest: // it was overtaken
 		t.width, t.seen = 0, 0
 	case c.newest > 0 && x.sent < before && took >= 2*t.quick && gap >= turnGap && gap > 2*(x.sent-c.newest):
-		if t.seen == 0 || now-t.began > t.held+turnsPause {
-			t.seen, t.began, t.held = 0, before, 0
+		if !c.more(gap, now) {
+			break
 		}
-		t.seen, t.held = t.seen+1, t.held+gap
-		if t.seen >= turnsEnough && t.held >= now-t.began && now >= t.full {
+		if now-t.last > gap+turnsPause {
+			t.seen = 0
+		}
+		t.last = now
+		if t.seen++; t.seen >= turnsEnough && now >= t.full {
 			t.seen, t.width = 0, min(2*t.width+maxStreams, maxWidth)
 		}
 	}

@@ -26,9 +26,9 @@ func TestTurns(t *testing.T) {
 		replies []reply
 		width   int
 	}{
-		"in turn":              {series(1+turnsEnough, inTurn), maxStreams},
-		"not often enough":     {series(turnsEnough, inTurn), 0},
-		"for longer":           {series(1+2*turnsEnough, inTurn), 3 * maxStreams},
+		"in turn":              {series(2+turnsEnough, inTurn), maxStreams},
+		"not often enough":     {series(1+turnsEnough, inTurn), 0},
+		"for longer":           {series(2+2*turnsEnough, inTurn), 3 * maxStreams},
 		"for good":             {series(100*turnsEnough, func(i int64) reply { return reply{i, 10 + 12*i} }), maxWidth},
 		"overtaken":            {append(series(40, inTurn), reply{5, 5000}), 0},
 		"far, and steady":      {series(100, func(i int64) reply { return reply{10 * i, 10*i + 150} }), 0},
@@ -38,6 +38,7 @@ func TestTurns(t *testing.T) {
 		"held up now and then": {series(100, func(i int64) reply { return reply{100*(i/2) + i%2, 100*(i/2) + 20 + 20*(i%2)} }), 0},
 		"asked as rarely":      {series(100, func(i int64) reply { return reply{60 * i, 10 + 100*i} }), 0},
 		"now and then in turn": {series(100, func(i int64) reply { return reply{5000*(i/2) + i%2, 5000*(i/2) + 50 + 50*(i%2)} }), 0},
+		"three now and then":   {series(100, func(i int64) reply { return reply{5000*(i/3) + i%3, 5000*(i/3) + 50 + 50*(i%3)} }), 0},
 	} {
 		pool, conn := &streamPool{}, &streamConn{open: true}
 		before := int64(0)
@@ -47,6 +48,28 @@ func TestTurns(t *testing.T) {
 		}
 		if pool.turns.width != c.width {
 			t.Errorf("%s: %d connections more, want %d", name, pool.turns.width, c.width)
+		}
+	}
+}
+
+// An upstream that stands still now and then has all connections wait at the same time: it gets no more of them.
+func TestTurnsOfAnUpstreamThatStandsStill(t *testing.T) {
+	const ms = int64(time.Millisecond)
+	pool, conns := &streamPool{}, []*streamConn{}
+	for range maxStreams + spareStreams {
+		conns = append(conns, &streamConn{open: true})
+	}
+	before := int64(0)
+	for sent := int64(10); sent < 60_000; sent += 10 {
+		came := sent + 50
+		if second := sent / 1000 % 5; second == 4 {
+			came = sent/1000*1000 + 1050
+		}
+		for _, c := range conns {
+			pool.turns.note(c, &Exchange{sent: sent * ms}, before, came*ms)
+		}
+		if before = came * ms; pool.turns.width > 0 {
+			t.Fatalf("%d connections more after %d ms", pool.turns.width, came)
 		}
 	}
 }

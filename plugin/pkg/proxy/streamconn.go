@@ -31,7 +31,7 @@ type streamConn struct {
 	answered int   // queries
 	used     int64 // when the last exchange ended
 	heard    int64 // when something came in
-	newest   int64 // when the latest of the queries was sent that have been answered
+	waits
 }
 
 func newStreamConn(e *engine, now int64) *streamConn {
