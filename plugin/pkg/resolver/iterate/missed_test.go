@@ -106,6 +106,26 @@ func TestStubToldAbove(t *testing.T) {
 	w.want("www.home.org.", "A", "NOERROR; www.home.org. A 192.0.2.8")
 }
 
+// A stub stands between a zone and the names at and below it, be there ever so many stubs elsewhere.
+func TestStubbed(t *testing.T) {
+	c := &Config{Stubs: map[string]*store.Delegation{}}
+	for _, zone := range []string{"home.org.", "in.home.org.", "example.net."} {
+		c.Stubs[rrset.MustName(zone)] = &store.Delegation{}
+	}
+	for _, q := range []struct {
+		name, zone string
+		want       bool
+	}{
+		{"www.home.org.", "org.", true}, {"home.org.", "org.", true}, {"home.org.", ".", true}, {"org.", ".", false}, {".", ".", false},
+		{"www.home.org.", "home.org.", false}, {"a.b.in.home.org.", "home.org.", true}, {"in.home.org.", "in.home.org.", false},
+		{"www.home.org.", "net.", false}, {"org.", "home.org.", false}, {"athome.org.", "org.", false},
+	} {
+		if got := c.stubbed(rrset.MustName(q.name), rrset.MustName(q.zone)); got != q.want {
+			t.Errorf("%s in %s: %v", q.name, q.zone, got)
+		}
+	}
+}
+
 // A zone that is delegated to this server itself is not asked for here.
 func TestOwnAddresses(t *testing.T) {
 	w := small(t)

@@ -130,8 +130,11 @@ func (rd *reading) answer(m *rrset.Message, zone string, q Question, c *Config) 
 // stubbed reports whether a stub stands between a zone and a name: its servers tell of the name, whatever those of the
 // zone say.
 func (c *Config) stubbed(name, zone string) bool {
-	for stub := range c.Stubs {
-		if stub != zone && rrset.Below(name, stub) && rrset.Below(stub, zone) {
+	if len(c.Stubs) == 0 || !rrset.Below(name, zone) {
+		return false
+	}
+	for ; len(name) > len(zone); name = rrset.Parent(name) {
+		if c.Stubs[name] != nil {
 			return true
 		}
 	}

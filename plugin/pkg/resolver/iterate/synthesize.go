@@ -21,10 +21,8 @@ func (t *task) synthesized() bool {
 	if e == nil {
 		return false
 	}
-	for stub := range c.Stubs { // whatever is said above it
-		if rrset.Below(t.name, stub) && !rrset.Below(e.Zone, stub) {
-			return false
-		}
+	if c.stubbed(t.name, e.Zone) {
+		return false
 	}
 	t.code, t.told = codeSynthesized, true
 	if t.by = e.By; t.name != t.q.Name {
