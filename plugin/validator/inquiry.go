@@ -192,6 +192,9 @@ func (i *inquiry) pass(conf *validate.Config, reply *dns.Msg) (*validate.Verdict
 		}}, reply
 	}
 	t := validate.New(conf, i.q, m, i.now())
+	if !i.query.RecursionDesired {
+		t.Alone()
+	}
 	for _, by := range i.source(i.q).All() {
 		t.Told(by.Zone)
 	}

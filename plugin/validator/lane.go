@@ -83,6 +83,9 @@ func (v *Validator) atOnce(trusted *trust, asked validate.Question, w *wire.Repl
 	}
 	began := time.Now()
 	task := validate.New(&trusted.conf, asked, m, v.now())
+	if !q.RD() {
+		task.Alone()
+	}
 	heard := false
 	eachTeller(q, func(by advice.Teller) {
 		task.Told(by.Zone)

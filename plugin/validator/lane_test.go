@@ -117,6 +117,27 @@ func TestLanes(t *testing.T) {
 	}
 }
 
+// Where an unsigned alias leads is asked for, in either lane, if the client desires recursion.
+func TestUnsignedAlias(t *testing.T) {
+	for _, desired := range []bool{true, false} {
+		_, s := lab(t, "")
+		s.replies["to.test.A"] = &dns.Msg{Answer: []dns.RR{test.CNAME("to.test. 300 IN CNAME plain.test.")}}
+		m := new(dns.Msg).SetQuestion("to.test.", dns.TypeA)
+		want := 1
+		if m.RecursionDesired = desired; desired {
+			want = 2
+		}
+		if got, _, err := ask(t, above(t, s, ""), "to.test.", func(q *dns.Msg) { q.RecursionDesired = desired }); err != nil || len(got.Answer) != want {
+			t.Errorf("recursion desired: %t: %v, %v", desired, got, err)
+		}
+		s.asked = 0
+		test.Lanes(t, func() test.Handler { return wired(above(t, s, ""), s) }, m)
+		if s.asked != 2*want {
+			t.Errorf("recursion desired: %t: asked %d times in two lanes", desired, s.asked)
+		}
+	}
+}
+
 // A referral's DS records are for who asks for DNSSEC records, as its proofs are (RFC 4035 §3.1.4.1).
 func TestReferralsWithoutDNSSEC(t *testing.T) {
 	v, s := lab(t, "")

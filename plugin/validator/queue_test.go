@@ -196,7 +196,7 @@ func inquired(t *testing.T, v *Validator, s *source) <-chan *validate.Verdict {
 	w := &absent{peer: wire.Peer{Client: netip.MustParseAddrPort("192.0.2.2:53")}}
 	i := &inquiry{
 		Validator: v, client: t.Context(), ctx: t.Context(), place: eventloop.Parked, w: w, q: questionOf(t, "www.example."),
-		sources: map[validate.Question]*advice.Source{},
+		query: fetching(questionOf(t, "www.example.")), sources: map[validate.Question]*advice.Source{},
 	}
 	go func() {
 		verdict, _ := i.judge(m)

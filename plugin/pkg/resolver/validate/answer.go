@@ -173,7 +173,7 @@ func (t *Task) links(v *Verdict, seen *judged) (f Finding, name string) {
 				return f, name
 			}
 			g := t.negative(v, name)
-			if name != t.q.Name && (g.Status == Bogus || t.deniesNothing()) && t.chase(v, name) {
+			if name != t.q.Name && (g.Status == Bogus || t.deniesNothing()) && t.chase(v, name, g.Status == Bogus) {
 				return v.Finding, name
 			}
 			return worse(f, blame(g, name)), name

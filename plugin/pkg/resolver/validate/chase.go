@@ -20,16 +20,21 @@ func (t *Task) deniesNothing() bool {
 }
 
 // chase has the target of an alias that a reply ends with asked for, and goes on as if it stood in the
-// reply. It reports false if that was done before, or did not help.
-func (t *Task) chase(v *Verdict, name string) bool {
+// reply. It reports false if that was done before, or did not help. What is not needed to judge the reply is not asked
+// for if no recursion is desired; and who refuses it is an authority, which leaves it to who asked.
+func (t *Task) chase(v *Verdict, name string, needed bool) bool {
 	q := Question{name, t.q.Type}
-	if slices.Contains(t.chased, q) || len(t.chased) == mostChased || t.over != "" || len(t.missing) > 0 {
+	if slices.Contains(t.chased, q) || len(t.chased) == mostChased || t.over != "" || len(t.missing) > 0 ||
+		!needed && t.alone {
 		return false
 	}
 	m, ok := t.replies[q]
 	if !ok {
 		t.need(q)
 		return true
+	}
+	if !needed && m != nil && m.Rcode == wire.Refused {
+		return false
 	}
 	t.chased = append(t.chased, q)
 	if m == nil {

@@ -39,6 +39,15 @@ func TestChase(t *testing.T) {
 	if v = w.judge("www.example.", dns.TypeA, out); v.Status != Insecure || len(v.Chased) != 1 {
 		t.Errorf("into an unsigned zone: %v, %d targets", v.Finding, len(v.Chased))
 	}
+	w.alone = true
+	if v = w.judge("www.example.", dns.TypeA, out); v.Status != Insecure || len(v.Chased) != 0 {
+		t.Errorf("into an unsigned zone, without recursion: %v, %d targets", v.Finding, len(v.Chased))
+	}
+	w.alone = false
+	w.put("host.sub.example.", dns.TypeA, dns.RcodeRefused, nil, nil)
+	if v = w.judge("www.example.", dns.TypeA, out); v.Status != Insecure || v.Rcode != 0 || len(v.Chased) != 0 {
+		t.Errorf("into an unsigned zone of others: %v, rcode %d, %d targets", v.Finding, v.Rcode, len(v.Chased))
+	}
 	whole := message(t, "www.example.", dns.TypeA, 0, z.signed(t, "", "www.example. 300 IN CNAME host.sub.example."), z.signed(t, "", "sub.example. 300 IN SOA a. b. 1 2 3 4 5")[:1])
 	if v = w.judge("www.example.", dns.TypeA, whole); v.Status != Insecure || len(v.Chased) != 0 {
 		t.Errorf("denied by an unsigned zone: %v, %d targets", v.Finding, len(v.Chased))

@@ -176,6 +176,7 @@ type Task struct {
 	kept    []string // see outdated
 	over    string   // the budget that is spent
 	glance  bool     // see Glance
+	alone   bool     // see Alone
 	verdict *Verdict
 }
 
@@ -187,6 +188,10 @@ func New(conf *Config, q Question, reply *rrset.Message, now time.Time) *Task {
 // Told notes, before the first Step, that a server told some of the reply as one of a zone. So there may be a zone cut
 // that the chain to the signer has not come to, and what a zone above it has signed for names below it is not believed.
 func (t *Task) Told(zone string) { t.cuts = append(t.cuts, zone) }
+
+// Alone notes, before the first Step, that who asked desires no recursion: where an unsigned alias leads is not asked
+// for.
+func (t *Task) Alone() { t.alone = true }
 
 // Under has the Task go on with another Memory.
 func (t *Task) Under(m Memory) {

@@ -111,6 +111,7 @@ type world struct {
 	replies map[Question]*rrset.Message
 	asked   []Question
 	told    []string // the zones whose servers have answered
+	alone   bool     // see Alone
 }
 
 func newWorld(tb testing.TB, root *signer) *world {
@@ -167,6 +168,9 @@ func (w *world) judge(name string, typ uint16, m *rrset.Message) *Verdict {
 	t := New(&w.conf, Question{rrset.MustName(name), typ}, m, testNow)
 	for _, zone := range w.told {
 		t.Told(rrset.MustName(zone))
+	}
+	if w.alone {
+		t.Alone()
 	}
 	w.asked = nil
 	for range 200 {
