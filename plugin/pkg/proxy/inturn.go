@@ -26,6 +26,7 @@ type waits struct {
 	newest int64 // when the latest of the queries was sent that have been answered
 	began  int64 // when the wait for the first reply did that came in turn
 	held   int64 // how long such replies came after those before them, together
+	vain   bool  // a query was in vain
 }
 
 // more notes one more such reply, which came gap after the one before it. It reports whether those waits are most of
@@ -68,9 +69,11 @@ func (t *turns) note(c *streamConn, x *Exchange, before, now int64) {
 	c.newest = max(c.newest, x.sent)
 }
 
-// tooMany notes that a connection brought nothing: the upstream may not take so many.
-func (t *turns) tooMany(now int64) {
-	if t.width > 0 {
+// tooMany notes that a query on c was in vain. If c brought nothing at all, the upstream may not take so many
+// connections; that is noted once.
+func (t *turns) tooMany(c *streamConn, now int64) {
+	if c.answered == 0 && !c.vain && t.width > 0 {
 		t.width, t.full = t.width/2, now+singleFor
 	}
+	c.vain = true
 }

@@ -74,11 +74,16 @@ func TestTurnsOfAnUpstreamThatStandsStill(t *testing.T) {
 	}
 }
 
-// An upstream that does not answer on one more connection is not given yet more of them.
+// An upstream that does not answer on one more connection is not given yet more of them, however many queries were on
+// that one.
 func TestTurnsTooMany(t *testing.T) {
 	turns := turns{width: 28}
 	conn, now := &streamConn{open: true}, int64(time.Hour)
-	turns.tooMany(now)
+	mute := &streamConn{open: true}
+	for range 3 {
+		turns.tooMany(mute, now)
+	}
+	turns.tooMany(&streamConn{open: true, answered: 1}, now)
 	for i := range int64(40) {
 		sent := now + i
 		turns.note(conn, &Exchange{sent: sent}, now+i*turnGap*2, now+(i+1)*turnGap*2)
