@@ -17,6 +17,7 @@ type turns struct {
 	width int   // connections that there may be beside maxStreams
 	seen  int   // replies that came in turn
 	last  int64 // when the last of these did
+	heard int64 // when the last reply came
 	quick int64 // what the quickest reply took
 	full  int64 // until when there are no more, as one brought nothing
 }
@@ -26,7 +27,7 @@ type waits struct {
 	newest int64 // when the latest of the queries was sent that have been answered
 	began  int64 // when the wait for the first reply did that came in turn
 	held   int64 // how long such replies came after those before them, together
-	vain   bool  // a query was in vain
+	vain   bool  // it brought nothing, see tooMany
 }
 
 // more notes one more such reply, which came gap after the one before it. It reports whether those waits are most of
@@ -46,6 +47,7 @@ func (t *turns) note(c *streamConn, x *Exchange, before, now int64) {
 	if c.to != nil || !c.open {
 		return
 	}
+	t.heard = now
 	took := now - x.sent
 	if t.quick == 0 || took < t.quick {
 		t.quick = took
@@ -69,11 +71,10 @@ func (t *turns) note(c *streamConn, x *Exchange, before, now int64) {
 	c.newest = max(c.newest, x.sent)
 }
 
-// tooMany notes that a query on c was in vain. If c brought nothing at all, the upstream may not take so many
-// connections; that is noted once.
-func (t *turns) tooMany(c *streamConn, now int64) {
-	if c.answered == 0 && !c.vain && t.width > 0 {
-		t.width, t.full = t.width/2, now+singleFor
+// tooMany notes that x was in vain on c. If c brought nothing at all, and others did meanwhile, the upstream may not
+// take so many connections; that is noted once.
+func (t *turns) tooMany(c *streamConn, x *Exchange, now int64) {
+	if c.answered == 0 && !c.vain && t.width > 0 && t.heard > x.sent {
+		c.vain, t.width, t.full = true, t.width/2, now+singleFor
 	}
-	c.vain = true
 }

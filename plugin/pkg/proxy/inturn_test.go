@@ -75,15 +75,19 @@ func TestTurnsOfAnUpstreamThatStandsStill(t *testing.T) {
 }
 
 // An upstream that does not answer on one more connection is not given yet more of them, however many queries were on
-// that one.
+// that one; but if it stood still, that tells nothing of how many it takes.
 func TestTurnsTooMany(t *testing.T) {
-	turns := turns{width: 28}
 	conn, now := &streamConn{open: true}, int64(time.Hour)
+	turns := turns{width: 28, heard: now}
+	turns.tooMany(&streamConn{open: true}, &Exchange{sent: now}, now+1)
+	if turns.width != 28 {
+		t.Errorf("%d connections more, as it stood still", turns.width)
+	}
 	mute := &streamConn{open: true}
 	for range 3 {
-		turns.tooMany(mute, now)
+		turns.tooMany(mute, &Exchange{sent: now - 1}, now)
 	}
-	turns.tooMany(&streamConn{open: true, answered: 1}, now)
+	turns.tooMany(&streamConn{open: true, answered: 1}, &Exchange{sent: now - 1}, now)
 	for i := range int64(40) {
 		sent := now + i
 		turns.note(conn, &Exchange{sent: sent}, now+i*turnGap*2, now+(i+1)*turnGap*2)

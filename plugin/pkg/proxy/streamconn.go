@@ -187,7 +187,7 @@ func located(err error, conn net.Conn) error {
 // late is the error of x. A connection on which nothing came since x was sent may be dead, and takes no more queries.
 func (c *streamConn) late(x *Exchange) error {
 	now := c.engine.now()
-	c.pool.turns.tooMany(c, now)
+	c.pool.turns.tooMany(c, x, now)
 	if !c.open {
 		return late("dial", "tcp", nil, c.engine.proxy.netAddr())
 	}
