@@ -18,8 +18,9 @@ type turns struct {
 	seen  int   // replies that came in turn
 	last  int64 // when the last of these did
 	heard int64 // when the last reply came
+	most  int   // connections at one time that had brought a reply
 	quick int64 // what the quickest reply took
-	full  int64 // until when there are no more, as one brought nothing
+	full  int64 // until when there are no more, as one brought nothing; 0 if none ever did
 }
 
 // waits is what a connection knows of that. The engine's lock is held.
@@ -27,7 +28,6 @@ type waits struct {
 	newest int64 // when the latest of the queries was sent that have been answered
 	began  int64 // when the wait for the first reply did that came in turn
 	held   int64 // how long such replies came after those before them, together
-	vain   bool  // it brought nothing, see tooMany
 }
 
 // more notes one more such reply, which came gap after the one before it. It reports whether those waits are most of
@@ -71,10 +71,17 @@ func (t *turns) note(c *streamConn, x *Exchange, before, now int64) {
 	c.newest = max(c.newest, x.sent)
 }
 
-// tooMany notes that x was in vain on c. If c brought nothing at all, and others did meanwhile, the upstream may not
-// take so many connections; that is noted once.
+// tooMany notes that x was in vain on c. If c brought nothing at all, and others did meanwhile, the upstream does not
+// take so many connections: there are as many as it answered on at one time, of late.
 func (t *turns) tooMany(c *streamConn, x *Exchange, now int64) {
-	if c.answered == 0 && !c.vain && t.width > 0 && t.heard > x.sent {
-		c.vain, t.width, t.full = true, t.width/2, now+singleFor
+	if c.answered > 0 || t.width == 0 || t.heard <= x.sent {
+		return
 	}
+	if now >= t.full {
+		if t.full > 0 { // it may take fewer by now
+			t.most -= t.most / 8
+		}
+		t.full = now + singleFor
+	}
+	t.width = min(t.width, max(t.most-maxStreams, 0))
 }

@@ -74,11 +74,11 @@ func TestTurnsOfAnUpstreamThatStandsStill(t *testing.T) {
 	}
 }
 
-// An upstream that does not answer on one more connection is not given yet more of them, however many queries were on
-// that one; but if it stood still, that tells nothing of how many it takes.
+// An upstream that does not answer on one more connection has as many as it answered on, and is not given yet more of
+// them; but if it stood still, that tells nothing of how many it takes.
 func TestTurnsTooMany(t *testing.T) {
 	conn, now := &streamConn{open: true}, int64(time.Hour)
-	turns := turns{width: 28, heard: now}
+	turns := turns{width: 28, most: 20, heard: now}
 	turns.tooMany(&streamConn{open: true}, &Exchange{sent: now}, now+1)
 	if turns.width != 28 {
 		t.Errorf("%d connections more, as it stood still", turns.width)
@@ -92,8 +92,13 @@ func TestTurnsTooMany(t *testing.T) {
 		sent := now + i
 		turns.note(conn, &Exchange{sent: sent}, now+i*turnGap*2, now+(i+1)*turnGap*2)
 	}
-	if turns.width != 14 {
+	if turns.width != 20-maxStreams {
 		t.Errorf("%d connections more", turns.width)
+	}
+	turns.heard = turns.full
+	turns.tooMany(mute, &Exchange{sent: turns.full - 1}, turns.full)
+	if turns.width != 18-maxStreams {
+		t.Errorf("later: %d connections more", turns.width)
 	}
 }
 
@@ -126,5 +131,10 @@ func TestUpstreamThatTakesQueriesInTurn(t *testing.T) {
 	asked.Wait()
 	if n := conns.Load(); n <= maxStreams+spareStreams {
 		t.Errorf("%d connections", n)
+	}
+	p.engine.mu.Lock()
+	defer p.engine.mu.Unlock()
+	if n := p.engine.streams.turns.most; n <= maxStreams {
+		t.Errorf("%d have brought a reply", n)
 	}
 }

@@ -147,6 +147,16 @@ func (p *streamPool) judge(c *streamConn) {
 	}
 }
 
+// answering is how many open connections have brought a reply.
+func (p *streamPool) answering() (n int) {
+	for _, c := range p.conns {
+		if c.open && c.answered > 0 {
+			n++
+		}
+	}
+	return n
+}
+
 func (p *streamPool) idle() (n int) {
 	for _, c := range p.conns {
 		if c.open && c.pending.n == 0 {

@@ -104,6 +104,8 @@ func (c *streamConn) received(b []byte) {
 		}
 		if c.answered++; c.answered > 1 {
 			c.pool.hasty, c.pool.oneOff, c.pool.mutes = 0, false, 0
+		} else {
+			c.pool.turns.most = max(c.pool.turns.most, c.pool.answering())
 		}
 		if now-x.sent > int64(muteWait) {
 			c.pool.slow, c.pool.single = now+singleFor, 0
