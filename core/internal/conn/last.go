@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/coredns/coredns/core/internal/service"
+	"github.com/coredns/coredns/plugin/pkg/wire"
 )
 
 // A client does not know that the server stops. What it sends while its connection is closed is lost to it, until it
@@ -11,14 +12,14 @@ import (
 // way to another ends in the same way, as if its server stopped:
 //
 //	stop ──▶ read on: service.DrainTime, and as long behind each query ──▶ what is in flight ends
-//	         lastTime at most                                                   └──▶ last looks ──▶ close
+//	         readTime at most                                                   └──▶ last looks ──▶ close
 //
 // A client of TCP is not told that the server stops (Conn.Untold), and asks on while it waits for an answer. So it is
 // read on as long as one is in flight, until a moment in which none is.
 
 const (
-	// lastTime is how long a connection is read on that is asked again and again while the server stops.
-	lastTime = time.Second
+	// leastTime and lastTime bound readTime.
+	leastTime, lastTime = lastTime / 4, time.Second
 	// waitsTime is how long one is read on, of a client that cannot be told, of which some query waits at any time.
 	waitsTime = 1500 * time.Millisecond
 	// lookTime is how long a last look waits for what may just come.
@@ -87,13 +88,20 @@ func (c *Conn) quietUntil() time.Time {
 		quiet -= time.Duration(service.Now() - c.last.Load())
 	}
 	again := time.Now().Add(quiet)
-	if latest := stopped.Add(lastTime); latest.Before(again) {
+	if latest := stopped.Add(c.readTime()); latest.Before(again) {
 		again = latest
 	}
 	if until.Before(again) {
 		until = again
 	}
 	return until
+}
+
+// readTime is how long a connection is read on that is asked again and again while the server stops: for each client
+// another time. They connect again at once, and the handshakes of all at one time would hold up what the others ask.
+func (c *Conn) readTime() time.Duration {
+	const parts = 64
+	return leastTime + (lastTime-leastTime)*time.Duration(wire.PeerOf(c.RemoteAddr(), nil).Client.Port()%parts)/(parts-1)
 }
 
 // ReadsOn reports whether a read that has ended for its deadline is to be tried again: the server does not stop, or
