@@ -14,7 +14,7 @@ import (
 // answer may be left out after the first time.
 func (r *nameRule) setAnswers(args []string) error {
 	auto, explicitAuto := r.kind == ExactMatch, false
-	names, values := 0, 0
+	names := 0
 	if len(args) > 0 && strings.ToLower(args[0]) != AnswerMatch {
 		return fmt.Errorf("exceeded the number of arguments for a non-answer rule argument for %s rule", r.kind)
 	}
@@ -46,7 +46,6 @@ func (r *nameRule) setAnswers(args []string) error {
 			names++
 			r.fixed = append(r.fixed, &ownerRule{by: p})
 		} else {
-			values++
 			r.fixed = append(r.fixed, &valueRule{by: p})
 		}
 		args = args[3:]
@@ -55,24 +54,20 @@ func (r *nameRule) setAnswers(args []string) error {
 		return errors.New("auto name answer rule cannot be combined with explicit name anwer rules") // sic: as others write it
 	}
 	if auto {
-		r.takeBack(remapped{owners: names == 0, values: values == 0})
+		r.takeBack()
 	}
 	return nil
 }
 
-// takeBack makes names of replies what they were before the rule, where nothing else was said about them.
-func (r *nameRule) takeBack(which remapped) {
+// takeBack makes names of replies what they were before the rule. As rules of a reply are followed from the last one to the
+// first, what else was said about names is done before.
+func (r *nameRule) takeBack() {
 	if r.kind != SuffixMatch {
-		r.remaps = which
+		r.remaps = true
 		return
 	}
 	back := &matcher{kind: SuffixMatch, from: r.to, to: r.from}
-	if which.owners {
-		r.fixed = append(ResponseRules{&ownerRule{by: back}}, r.fixed...)
-	}
-	if which.values {
-		r.fixed = append(r.fixed, &valueRule{by: back})
-	}
+	r.fixed = append(ResponseRules{&ownerRule{by: back}, &valueRule{by: back}}, r.fixed...)
 }
 
 // newPattern is a matcher for names of replies.
@@ -157,20 +152,16 @@ func targetOf(rr dns.RR) *string {
 // remap makes of a name, and of those below it, another one.
 type remap struct {
 	untouched
-	remapped
 	from []byte // lower case
 	to   []byte // as it was asked
 }
 
-// remapped is which names are.
-type remapped struct{ owners, values bool }
+func (r *remap) owner(b, name, shown []byte) ([]byte, bool) { return r.apply(b, name, shown) }
+func (r *remap) value(b, name, shown []byte) ([]byte, bool) { return r.apply(b, name, shown) }
 
-func (r *remap) owner(b, name, shown []byte) ([]byte, bool) { return r.apply(b, name, shown, r.owners) }
-func (r *remap) value(b, name, shown []byte) ([]byte, bool) { return r.apply(b, name, shown, r.values) }
-
-func (r *remap) apply(b, name, shown []byte, on bool) ([]byte, bool) {
+func (r *remap) apply(b, name, shown []byte) ([]byte, bool) {
 	cut := len(name) - len(r.from)
-	if !on || cut < 0 || string(name[cut:]) != string(r.from) || cut > 0 && !labelEnds(name[:cut]) {
+	if cut < 0 || string(name[cut:]) != string(r.from) || cut > 0 && !labelEnds(name[:cut]) {
 		return b, false
 	}
 	if b = append(b, shown[:cut]...); cut > 0 && len(r.to) == 1 { // below the root

@@ -62,7 +62,7 @@ func TestTarget(t *testing.T) {
 }
 
 func TestRemap(t *testing.T) {
-	r := &remap{remapped: remapped{owners: true}, from: []byte("b.test."), to: []byte("A.Test.")}
+	r := &remap{from: []byte("b.test."), to: []byte("A.Test.")}
 	for name, want := range map[string]string{
 		"b.test.": "A.Test.", "x.b.test.": "x.A.Test.", `x\.b.test.`: "", `x\\.b.test.`: `x\\.A.Test.`, "bb.test.": "", "test.": "", "b.test.x.": "",
 	} {
@@ -71,7 +71,7 @@ func TestRemap(t *testing.T) {
 			t.Errorf("%s: got %q, %v", name, got, ok)
 		}
 	}
-	root := &remap{remapped: remapped{owners: true, values: true}, from: []byte("b.test."), to: []byte(".")}
+	root := &remap{from: []byte("b.test."), to: []byte(".")}
 	if got, _ := root.value(nil, []byte("x.b.test."), []byte("X.B.test.")); string(got) != "X." {
 		t.Errorf("below the root: %q", got)
 	}
@@ -81,7 +81,7 @@ func TestRemap(t *testing.T) {
 // lower case.
 func TestUnicode(t *testing.T) {
 	for _, e := range []edit{
-		&remap{remapped: remapped{true, true}, from: []byte("b.test."), to: []byte("A.test.")},
+		&remap{from: []byte("b.test."), to: []byte("A.test.")},
 		&ownerRule{by: &matcher{kind: SuffixMatch, from: "b.test.", to: "A.test."}},
 		&ownerRule{by: &matcher{kind: SubstringMatch, from: "b.test.", to: "A.test."}},
 	} {

@@ -13,8 +13,8 @@ import (
 type nameRule struct {
 	mode
 	matcher
-	remaps remapped      // which names of the reply that are the new one, or lie below it, become the old one
-	fixed  ResponseRules // what else is done with names of the reply
+	remaps bool          // names of the reply that are the new one, or lie below it, become the old one
+	fixed  ResponseRules // what is done with names of the reply before that
 }
 
 // Rewrite implements Rule.
@@ -25,10 +25,10 @@ func (r *nameRule) Rewrite(_ context.Context, state request.Request) (ResponseRu
 	}
 	asked := state.QName()
 	state.Req.Question[0].Name = string(name)
-	if r.remaps == (remapped{}) {
+	if !r.remaps {
 		return r.fixed, RewriteDone
 	}
-	return append(ResponseRules{&remap{remapped: r.remaps, from: name, to: []byte(asked)}}, r.fixed...), RewriteDone
+	return append(ResponseRules{&remap{from: name, to: []byte(asked)}}, r.fixed...), RewriteDone
 }
 
 // rewriteWire implements wireRule.
@@ -41,8 +41,8 @@ func (r *nameRule) rewriteWire(p *rewriting, q *wire.Query) verdict {
 	if p.name, err = wire.AppendName(p.name[:0], p.next); err != nil {
 		return illegal
 	}
-	if r.remaps != (remapped{}) {
-		p.addRemap(r.remaps, p.next, q.Name())
+	if r.remaps {
+		p.addRemap(p.next, q.Name())
 	}
 	p.rules = append(p.rules, r.fixed...)
 	q.SetName(p.name)

@@ -89,12 +89,12 @@ func (p *rewriting) text(q *wire.Query) []byte {
 }
 
 // addRemap gathers that names of the reply that are from, as presented, become to, a name in wire form.
-func (p *rewriting) addRemap(which remapped, from, to []byte) {
+func (p *rewriting) addRemap(from, to []byte) {
 	if p.used == len(p.remaps) {
 		p.remaps = append(p.remaps, new(remap))
 	}
 	r := p.remaps[p.used]
 	p.used++
-	r.remapped, r.from, r.to = which, append(r.from[:0], from...), wire.AppendText(r.to[:0], to)
+	r.from, r.to = append(r.from[:0], from...), wire.AppendText(r.to[:0], to)
 	p.rules = append(p.rules, r)
 }
