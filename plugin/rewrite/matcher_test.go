@@ -102,6 +102,7 @@ func FuzzLanes(f *testing.F) {
 		`rewrite name regex ^(.*)\.one\.test {1}.two.test answer name (.*)\.two\.test {1}.one.test value (.*)\.two {1}.one`,
 		"rewrite continue ttl suffix .test 5-50\nrewrite continue rcode suffix .test NXDOMAIN NOERROR\nrewrite name www.one.test b",
 		"rewrite continue edns0 local set 0xffee {qname} revert\nrewrite name www.one.test x.www.one.test",
+		`rewrite name regex (.*)\.one\.test {1}.two.test answer auto value (.*)\.(.*) {2}..{1} value (.*)\.test {1}.net`,
 	}
 	m := chain("web.two.test.", dns.TypeA)
 	m.Question = []dns.Question{{Name: "web.two.test.", Qtype: dns.TypeA, Qclass: dns.ClassINET}}

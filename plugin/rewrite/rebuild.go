@@ -108,7 +108,7 @@ type oldReply struct {
 	recs []wire.Rec
 
 	owner, rdata        []byte // of the record at hand
-	name                []byte // in wire form, before and after
+	name, next          []byte // in wire form: what a rule has made, and what the next one makes of it
 	lower, text, edited []byte
 	lastOwner, lastName []byte // the last owner, and what it became: the next one is mostly the same
 }
@@ -176,11 +176,11 @@ func (p *rewriting) edit(name []byte, by func(e edit, b, name, shown []byte) ([]
 		if f.edited, ok = by(p.rules[i].(edit), f.edited[:0], f.lower, f.text); !ok {
 			continue
 		}
-		made, err := wire.AppendName(f.name[:0], f.edited)
+		made, err := wire.AppendName(f.next[:0], f.edited)
 		if err != nil {
-			continue // it would be no name
+			continue // it would be no name: the one before stays
 		}
-		f.name, name = made, made
+		f.name, f.next, name = made, f.name, made
 		f.text, f.edited = f.edited, f.text
 		f.lower = append(f.lower[:0], f.text...)
 		wire.Lower(f.lower, f.lower)
