@@ -69,7 +69,10 @@ func (c *cluster) ExternalServices(_ string, headless bool) (all []msg.Service, 
 		all = append(all, services[name]...)
 	}
 	if headless {
-		ends = map[string][]msg.Service{"db.shop.example.org": {service("10.0.0.1", 5432, "shop/db/db-0"), service("10.0.0.1", 5432, "shop/db/db-0")}}
+		ends = map[string][]msg.Service{
+			"db.shop.example.org":   {service("10.0.0.1", 5432, "shop/db/db-0"), service("10.0.0.1", 5432, "shop/db/db-0")},
+			"cart.shop.example.org": {service("10.0.0.2", 8443, "shop/cart/cart-0")}, // headless, and reached by an external address
+		}
 	}
 	return all, ends
 }
@@ -229,6 +232,14 @@ func TestTransfer(t *testing.T) {
 	for _, rr := range got {
 		if strings.HasPrefix(rr, "named.shop.") && !strings.Contains(rr, " CNAME ") {
 			t.Errorf("beside an alias, for which secondaries refuse the zone: %q", rr)
+		}
+	}
+	if !slices.Contains(got, "cart-0.cart.shop.example.org. 5 IN A 10.0.0.2") {
+		t.Errorf("the endpoint of a service with an external address is not in %q", got)
+	}
+	for _, not := range []string{"cart.shop.example.org. 5 IN A 10.0.0.2", "cart.shop.example.org. 5 IN SRV 0 100 8443 cart-0.cart.shop.example.org."} {
+		if slices.Contains(got, not) {
+			t.Errorf("%q, where queries get the external address only", not)
 		}
 	}
 	slices.Sort(got[1:])

@@ -72,12 +72,17 @@ func (e *External) records(zone string) []dns.RR {
 		}
 	}
 	for _, owner := range slices.Sorted(maps.Keys(headless)) {
-		ends := e.own(headless[owner])
-		set.addresses(dns.Fqdn(owner), ends)
+		ends, owner := e.own(headless[owner]), dns.Fqdn(owner)
+		reached := owners[owner] != nil // by external addresses, which stand at the service's name then
+		if !reached {
+			set.addresses(owner, ends)
+		}
 		for _, s := range ends {
 			set.addresses(msg.Domain(s.Key), []msg.Service{s})
 		}
-		set.services(dns.Fqdn(owner), ends, func(s msg.Service) string { return msg.Domain(s.Key) })
+		if !reached {
+			set.services(owner, ends, func(s msg.Service) string { return msg.Domain(s.Key) })
+		}
 	}
 	return set.all
 }

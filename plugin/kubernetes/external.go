@@ -100,33 +100,40 @@ func parseExternal(lower []byte, zone int, headless bool) (n name, ok bool) {
 	return n, true
 }
 
-// external returns the services that svc makes in an external zone, or some of them.
+// external returns the services that svc makes in an external zone, or some of them: of its external addresses, and if it
+// is headless without any, or an endpoint of it is asked for, of its endpoints.
 func (c *conversion) external(svc *store.Service, zone string, headless bool, only *selection) (all []msg.Service) {
-	if svc.Headless() {
+	hosts := externalHosts(svc)
+	if svc.Headless() && (len(hosts) == 0 || c.name.endpoint != nil) {
 		if !headless {
 			return nil
 		}
-		e := c.endpoints(c.store, c.name, false)
-		var slice *store.Slice
-		var ports []int32
-		for e.next() && !only.ends() {
-			if e.slice != slice {
-				slice, ports = e.slice, c.numbers(e.slice.Ports())
-			}
-			end := e.slice.Endpoint(e.i)
-			owner := dnsutil.Join(endpointText(&end, c.podNames), svc.Name(), svc.Namespace(), zone)
-			all = c.withPorts(all, end.Addr.String(), ports, owner, only)
-		}
-		return all
+		return c.externalEnds(svc, zone, only)
 	}
 	if c.name.endpoint != nil {
 		return nil
 	}
 	owner, ports := dnsutil.Join(svc.Name(), svc.Namespace(), zone), c.numbers(svc.Ports())
-	for _, host := range externalHosts(svc) {
+	for _, host := range hosts {
 		if all = c.withPorts(all, host, ports, owner, only); only.ends() {
 			break
 		}
+	}
+	return all
+}
+
+// externalEnds returns the services that the endpoints of a headless service make in an external zone, or some of them.
+func (c *conversion) externalEnds(svc *store.Service, zone string, only *selection) (all []msg.Service) {
+	e := c.endpoints(c.store, c.name, false)
+	var slice *store.Slice
+	var ports []int32
+	for e.next() && !only.ends() {
+		if e.slice != slice {
+			slice, ports = e.slice, c.numbers(e.slice.Ports())
+		}
+		end := e.slice.Endpoint(e.i)
+		owner := dnsutil.Join(endpointText(&end, c.podNames), svc.Name(), svc.Namespace(), zone)
+		all = c.withPorts(all, end.Addr.String(), ports, owner, only)
 	}
 	return all
 }
@@ -186,7 +193,7 @@ func addressRecord(owner string, ttl uint32, a netip.Addr) dns.RR {
 }
 
 // ExternalServices returns all services of exposed namespaces in an external zone, and with headless the endpoints of headless ones by
-// the service's name below the zone: "service.namespace.zone".
+// the service's name below the zone: "service.namespace.zone". A headless one with external addresses is in both.
 func (k *Kubernetes) ExternalServices(zone string, headless bool) (services []msg.Service, headlessServices map[string][]msg.Service) {
 	s, _ := k.data()
 	headlessServices = make(map[string][]msg.Service)
@@ -196,15 +203,14 @@ func (k *Kubernetes) ExternalServices(zone string, headless bool) (services []ms
 		}
 		n := name{namespace: []byte(svc.Namespace()), service: []byte(svc.Name())}
 		c := conversion{plan: k.compiled(), store: s, zone: noZone, name: &n}
-		all := c.external(svc, zone, headless, nil)
-		if len(all) == 0 {
+		if !svc.Headless() || len(externalHosts(svc)) > 0 {
+			services = append(services, c.external(svc, zone, headless, nil)...)
+		}
+		if !svc.Headless() || !headless {
 			continue
 		}
-		if svc.Headless() {
-			owner := dnsutil.Join(svc.Name(), svc.Namespace(), zone)
-			headlessServices[owner] = all
-		} else {
-			services = append(services, all...)
+		if ends := c.externalEnds(svc, zone, nil); len(ends) > 0 {
+			headlessServices[dnsutil.Join(svc.Name(), svc.Namespace(), zone)] = ends
 		}
 	}
 	return services, headlessServices

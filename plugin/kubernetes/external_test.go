@@ -86,6 +86,52 @@ func TestExternalServices(t *testing.T) {
 	}
 }
 
+// A headless service with external addresses is reached by these, as its PTR records say; its endpoints keep their names.
+func TestExternalOfHeadless(t *testing.T) {
+	k := serving(t, "kubernetes cluster.local")
+	put(t, storeOf(k), `kind: Service
+metadata: {name: reached, namespace: shop}
+spec: {clusterIPs: [None], externalIPs: [192.0.2.99], ports: [{name: http, port: 80, protocol: TCP}]}
+---
+kind: EndpointSlice
+metadata: {name: reached-1, namespace: shop, labels: {kubernetes.io/service-name: reached}}
+addressType: IPv4
+endpoints: [{addresses: [10.244.40.1], hostname: one}]
+ports: [{name: http, port: 8080, protocol: TCP}]`)
+	const key = "/c/org/example/shop/reached"
+	const service, end = "192.0.2.99 80 " + key + " 5", "10.244.40.1 8080 " + key + "/one 5"
+	for _, tc := range []struct {
+		qname    string
+		headless bool
+		want     string
+	}{
+		{"reached.shop.example.org.", false, service},
+		{"reached.shop.example.org.", true, service},
+		{"_http._tcp.reached.shop.example.org.", false, service},
+		{"_http._tcp.reached.shop.example.org.", true, service},
+		{"_dns._tcp.reached.shop.example.org.", true, ""},
+		{"one.reached.shop.example.org.", true, end},
+		{"one.reached.shop.example.org.", false, ""},
+		{"two.reached.shop.example.org.", true, ""},
+	} {
+		state := from("192.0.2.1", tc.qname)
+		state.Zone = "example.org."
+		sx, rcode := k.External(state, tc.headless)
+		if got := servicesText(sx); got != tc.want || (rcode == dns.RcodeSuccess) != (tc.want != "") {
+			t.Errorf("%s headless %t: got %s %q, want %q", tc.qname, tc.headless, dns.RcodeToString[rcode], got, tc.want)
+		}
+	}
+	for _, headless := range []bool{false, true} {
+		sx, ends := k.ExternalServices("example.org.", headless)
+		if !strings.Contains(servicesText(sx), service) {
+			t.Errorf("headless %t: a transfer has no %q, only %s", headless, service, servicesText(sx))
+		}
+		if got := servicesText(ends["reached.shop.example.org."]); headless && got != end || !headless && got != "" {
+			t.Errorf("headless %t: a transfer has endpoints %q", headless, got)
+		}
+	}
+}
+
 func TestExternalReverse(t *testing.T) {
 	k := serving(t, "kubernetes cluster.local")
 	for ip, want := range map[string]string{"192.0.2.10": "cart.shop", "2001:db8::10": "cart.shop", "203.0.113.9": "balanced.shop", "10.96.10.1": "", "nonsense": ""} {
