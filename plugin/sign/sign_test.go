@@ -154,6 +154,20 @@ func TestSigns(t *testing.T) {
 	}
 }
 
+// One AMTRELAY record that leaves discovery open, which miekg/dns does not read, kept the whole zone from being signed.
+func TestSignsOpenRelay(t *testing.T) {
+	s := signer(t)
+	put(t, s.dbfile, zoneText+"relay IN AMTRELAY 10 1 3 Relay.example.net.\nrelay IN AMTRELAY 10 1 1 192.0.2.11\n")
+	all := records(t, s, time.Now())
+	set, sigs := all["relay.example.org. AMTRELAY"], all["relay.example.org. AMTRELAY RRSIG"]
+	if len(set) != 2 || len(sigs) != 1 {
+		t.Fatalf("got %v, %v", set, sigs)
+	}
+	if err := sigs[0].(*dns.RRSIG).Verify(s.keys[0].Public, set); err != nil {
+		t.Error(err)
+	}
+}
+
 func TestChain(t *testing.T) {
 	s := signer(t)
 	all := records(t, s, time.Now())

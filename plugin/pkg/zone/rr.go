@@ -2,6 +2,7 @@ package zone
 
 import (
 	"bytes"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"slices"
@@ -62,9 +63,13 @@ func RDataOf(rr dns.RR) (rdata []byte, err error) {
 	return rdata, err
 }
 
-// RR is the record as a dns.RR in memory of its own.
+// RR is the record as a dns.RR in memory of its own. An AMTRELAY record that leaves discovery open is a *dns.RFC3597:
+// miekg/dns takes the bit that says so (RFC 8777 §4.2.2) for a type of relay, which it does not read.
 func (r Record) RR() (dns.RR, error) {
 	head := dns.RR_Header{Name: wire.Text(r.Owner), Rrtype: r.Type, Class: dns.ClassINET, Ttl: r.TTL, Rdlength: uint16(len(r.RData))}
+	if r.Type == dns.TypeAMTRELAY && len(r.RData) > 1 && r.RData[1]&0x80 != 0 {
+		return &dns.RFC3597{Hdr: head, Rdata: hex.EncodeToString(r.RData)}, nil
+	}
 	rr, _, err := dns.UnpackRRWithHeader(head, r.RData, 0)
 	if err != nil {
 		return nil, fmt.Errorf("record %s %s: %w", head.Name, dns.TypeToString[r.Type], err)
@@ -84,10 +89,10 @@ func (r Record) Text() (string, error) {
 
 func (r Record) line() (string, error) {
 	rr, err := r.RR()
-	if err != nil && r.Type != dns.TypeAMTRELAY { // which miekg/dns does not read where discovery is optional
+	if err != nil {
 		return "", err
 	}
-	if err != nil {
+	if _, opaque := rr.(*dns.RFC3597); opaque && r.Type == dns.TypeAMTRELAY {
 		return r.generic(), nil
 	}
 	if text := rr.String(); slices.Contains(written[:], r.Type) || r.isReadFrom(text) {
