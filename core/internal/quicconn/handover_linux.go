@@ -223,6 +223,9 @@ func (f frame) into(m *ipv4.Message) int {
 	return 1
 }
 
+// thisUser is the user of the process. Only tests change it.
+var thisUser = os.Geteuid
+
 // ofThisUser reports whether the process at the other end is of the same user.
 func ofThisUser(c *net.UnixConn) (same bool) {
 	raw, err := c.SyscallConn()
@@ -231,7 +234,7 @@ func ofThisUser(c *net.UnixConn) (same bool) {
 	}
 	raw.Control(func(fd uintptr) {
 		who, err := unix.GetsockoptUcred(int(fd), unix.SOL_SOCKET, unix.SO_PEERCRED)
-		same = err == nil && int(who.Uid) == os.Geteuid()
+		same = err == nil && int(who.Uid) == thisUser()
 	})
 	return same
 }
@@ -248,10 +251,15 @@ type passing struct {
 // passOn has packets that are not for connections with ids of own passed on from now on, if there is a transport after.
 func (s *socket) passOn(own ids) {
 	c, err := net.DialUnix("unix", nil, handoverAt(s.address, os.Getpid()))
-	if err == nil {
-		c.SetWriteBuffer(passBuffer)
-		s.after.Store(&passing{conn: c, own: own})
+	if err != nil {
+		return
 	}
+	if !ofThisUser(c) { // others see the name while it is in use, and a later reload has the same
+		c.Close()
+		return
+	}
+	c.SetWriteBuffer(passBuffer)
+	s.after.Store(&passing{conn: c, own: own})
 }
 
 // awaitBefore waits until the transport before reads the socket no more.

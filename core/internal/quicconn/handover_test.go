@@ -174,6 +174,27 @@ func TestMade(t *testing.T) {
 	}
 }
 
+// Packets are passed on to processes of the same user only, whoever listens at the name.
+func TestHandoverToAnotherUser(t *testing.T) {
+	l, err := net.ListenUnix("unix", handoverAt("quic://g", os.Getpid()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	packets, _ := Packets(nonblock.Packets(coretest.ListenUDP(t)), "quic://g", nil)
+	s := packets.(*socket)
+	defer s.Close()
+	thisUser = func() int { return os.Geteuid() + 1 }
+	defer func() { thisUser = os.Geteuid }()
+	if s.passOn(ids{}); s.passes() {
+		t.Error("they are passed on to another user")
+	}
+	thisUser = os.Geteuid
+	if s.passOn(ids{}); !s.passes() {
+		t.Error("they are not passed on to the same user")
+	}
+}
+
 // Packets that stay keep their order and all that was read with them, in the buffers that they are looked for in.
 func TestPick(t *testing.T) {
 	l, err := net.ListenUnix("unix", handoverAt("quic://d", 1))
