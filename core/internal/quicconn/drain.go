@@ -3,6 +3,7 @@ package quicconn
 import (
 	"context"
 	"math/rand/v2"
+	"net"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -57,6 +58,7 @@ func pause(ctx context.Context, d time.Duration) bool {
 
 // arrival is a connection from its first datagram to its end. Stop looks whether its client is still to be waited for.
 type arrival struct {
+	from  net.Addr
 	conn  atomic.Pointer[Conn] // nil until the library has read what the client says first
 	query pauses               // what is left for its query, when the handshake is over
 }
@@ -65,8 +67,8 @@ type arrival struct {
 type arrivalKey struct{}
 
 // arrive notes a connection that begins, until its context ends.
-func (t *Transport) arrive(ctx context.Context, _ *quic.ClientInfo) (context.Context, error) {
-	a := &arrival{query: pausesFor(service.DrainTime)}
+func (t *Transport) arrive(ctx context.Context, client *quic.ClientInfo) (context.Context, error) {
+	a := &arrival{from: client.RemoteAddr, query: pausesFor(service.DrainTime)}
 	t.mu.Lock()
 	t.arrivals[a] = struct{}{}
 	t.mu.Unlock()
@@ -92,17 +94,28 @@ func (a *arrival) unheard() bool { return a.conn.Load() == nil }
 // unasked reports whether the client is still to ask: it connects, or has done that so shortly ago that its query may
 // be on its way. It is called once in an arrivalPause.
 func (a *arrival) unasked() bool {
-	c := a.conn.Load()
-	if c == nil || c.asked.Load() {
-		return c == nil
+	if c := a.conn.Load(); c != nil && c.asked.Load() {
+		return false
 	}
-	select {
-	case <-c.HandshakeComplete():
-	default:
+	if a.connecting() {
 		return true
 	}
 	a.query--
 	return a.query > 0
+}
+
+// connecting reports whether the handshake is not over.
+func (a *arrival) connecting() bool {
+	c := a.conn.Load()
+	if c == nil {
+		return true
+	}
+	select {
+	case <-c.HandshakeComplete():
+		return false
+	default:
+		return true
+	}
 }
 
 // await waits until nobody is left, no pauses are left, or ctx is over.
@@ -163,9 +176,21 @@ func (t *Transport) closeDoor(ctx context.Context, p *pauses) {
 
 // passOn has the transport after this one, if there is one, serve who comes from now on.
 func (t *Transport) passOn() {
-	if s, ok := t.packets.(interface{ passOn(ids) }); ok {
-		s.passOn(t.ids)
+	s, ok := t.packets.(interface {
+		passOn(ids, map[string]bool)
+	})
+	if !ok {
+		return
 	}
+	connecting := map[string]bool{}
+	t.mu.Lock()
+	for a := range t.arrivals {
+		if a.connecting() {
+			connecting[a.from.String()] = true
+		}
+	}
+	t.mu.Unlock()
+	s.passOn(t.ids, connecting)
 }
 
 // awaitBefore waits until the transport before is done with the socket: the one after reads it when this one has closed

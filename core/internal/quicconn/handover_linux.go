@@ -241,15 +241,17 @@ func ofThisUser(c *net.UnixConn) (same bool) {
 
 // passing is the way to the transport after.
 type passing struct {
-	conn *net.UnixConn
-	own  ids
-	b    []byte // a packet that is written
-	rest []byte // of it, what is not written yet
-	lost bool
+	conn       *net.UnixConn
+	own        ids
+	connecting map[string]bool // see passOn
+	b          []byte          // a packet that is written
+	rest       []byte          // of it, what is not written yet
+	lost       bool
 }
 
 // passOn has packets that are not for connections with ids of own passed on from now on, if there is a transport after.
-func (s *socket) passOn(own ids) {
+// Clients at the addresses connecting have such a connection whose handshake is not over.
+func (s *socket) passOn(own ids, connecting map[string]bool) {
 	c, err := net.DialUnix("unix", nil, handoverAt(s.address, os.Getpid()))
 	if err != nil {
 		return
@@ -259,7 +261,7 @@ func (s *socket) passOn(own ids) {
 		return
 	}
 	c.SetWriteBuffer(passBuffer)
-	s.after.Store(&passing{conn: c, own: own})
+	s.after.Store(&passing{conn: c, own: own, connecting: connecting})
 }
 
 // awaitBefore waits until the transport before reads the socket no more.
@@ -273,7 +275,7 @@ func (s *socket) awaitBefore() {
 func (p *passing) pick(ms []ipv4.Message) (n int) {
 	for i := range ms {
 		m := &ms[i]
-		if !p.own.made(m.Buffers[0][:m.N]) && p.pass(m) {
+		if !p.keeps(m) && p.pass(m) {
 			continue
 		}
 		if to := &ms[n]; to != m { // the library knows which buffer is whose
@@ -283,6 +285,13 @@ func (p *passing) pick(ms []ipv4.Message) (n int) {
 		n++
 	}
 	return n
+}
+
+// keeps reports whether a packet is for a connection of its own. With a token, only who is connecting is known to have
+// one.
+func (p *passing) keeps(m *ipv4.Message) bool {
+	b := m.Buffers[0][:m.N]
+	return p.own.made(b) && (!comesAgain(b) || p.connecting[m.Addr.String()])
 }
 
 // pass reports false if the transport after cannot be reached. A packet that it is too busy for is dropped.

@@ -3,12 +3,14 @@
 package quicconn
 
 import (
+	"context"
 	"encoding/binary"
 	"net"
 	"os"
 	"testing"
 	"time"
 
+	"github.com/quic-go/quic-go"
 	"golang.org/x/net/ipv4"
 
 	"github.com/coredns/coredns/core/internal/coretest"
@@ -162,7 +164,7 @@ func TestMade(t *testing.T) {
 		"handshake":                       {long(0xE0, 1, id.Bytes(), 0), true},
 		"handshake, of another process":   {long(0xE0, 1, theirs.Bytes(), 0), false},
 		"initial, for the id of a server": {long(0xC0, 1, id.Bytes(), 2, 1, 2, 0, 9), true},
-		"initial, with a token":           {long(0xC0, 1, id.Bytes(), 2, 1, 2, 9, 9), false},
+		"initial, with a token":           {long(0xC0, 1, id.Bytes(), 2, 1, 2, 9, 9), true},
 		"initial, from nobody":            {long(0xC0, 1, []byte{0xAB, 0xCD, 0xEF, 4, 5, 6, 7, 8}, 0, 0), false},
 		"long, cut":                       {[]byte{0xC0, 0, 0, 0, 1, 7}, false},
 		"long, cut behind the id":         {long(0xC0, 1, id.Bytes()), true},
@@ -170,6 +172,64 @@ func TestMade(t *testing.T) {
 	} {
 		if got := own.made(tc.packet); got != tc.want {
 			t.Errorf("%s: got %v", name, got)
+		}
+	}
+}
+
+// Whoever comes again with a token, for an id of a server that has asked for that, is for the next one. One whose handshake
+// goes on with this one has the token in his packets, too.
+func TestComesAgain(t *testing.T) {
+	p := coretest.ListenUDP(t)
+	packets, _ := Packets(nonblock.Packets(p), "quic://f", nil)
+	s := serviceFor(t)
+	q, err := Listen(s, packets, packets, codes)
+	if err != nil {
+		t.Fatal(err)
+	}
+	coretest.Serving(t, q, func() error { return q.Serve(s, newEcho().serve) })
+	near, far := &net.UDPAddr{IP: net.IPv4(192, 0, 2, 1), Port: 1}, &net.UDPAddr{IP: net.IPv4(192, 0, 2, 1), Port: 2}
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	if _, err := q.arrive(ctx, &quic.ClientInfo{RemoteAddr: near}); err != nil {
+		t.Fatal(err)
+	}
+	l, err := net.ListenUnix("unix", handoverAt("quic://f", os.Getpid()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	q.passOn()
+	after := packets.(*socket).after.Load()
+	if after == nil {
+		t.Fatal("nothing is passed on")
+	}
+	id, _ := q.ids.GenerateConnectionID()
+	initial := func(version uint32, first byte, token ...byte) []byte {
+		b := binary.BigEndian.AppendUint32([]byte{first}, version)
+		b = append(append(append(b, idLength), id.Bytes()...), 2, 1, 2, byte(len(token)))
+		return append(append(b, token...), 9)
+	}
+	for name, tc := range map[string]struct {
+		packet []byte
+		from   net.Addr
+		stays  int
+	}{
+		"comes again":              {initial(1, 0xC0, 8, 8), far, 0},
+		"comes again, version 2":   {initial(uint32(quic.Version2), 0xD0, 8, 8), far, 0},
+		"goes on":                  {initial(1, 0xC0, 8, 8), near, 1},
+		"goes on, version 2":       {initial(uint32(quic.Version2), 0xD0, 8, 8), near, 1},
+		"no token":                 {initial(1, 0xC0), far, 1},
+		"handshake":                {initial(1, 0xE0, 8, 8), far, 1},
+		"short":                    {append([]byte{0x40}, id.Bytes()...), far, 1},
+		"short, cut":               {append([]byte{0x40}, id.Bytes()[:3]...), far, 1},
+		"cut behind the id":        {initial(1, 0xC0)[:1+4+1+idLength], far, 1},
+		"cut before the token":     {initial(1, 0xC0)[:1+4+1+idLength+3], far, 1},
+		"comes again, of another":  {append([]byte{0xC0, 0, 0, 0, 1, 8}, make([]byte, 20)...), near, 0},
+		"shorter than any version": {[]byte{0xC0, 0}, near, 0},
+	} {
+		ms := []ipv4.Message{{Buffers: [][]byte{tc.packet}, N: len(tc.packet), Addr: tc.from}}
+		if got := after.pick(ms); got != tc.stays {
+			t.Errorf("%s: %d stay, want %d", name, got, tc.stays)
 		}
 	}
 }
@@ -186,11 +246,11 @@ func TestHandoverToAnotherUser(t *testing.T) {
 	defer s.Close()
 	thisUser = func() int { return os.Geteuid() + 1 }
 	defer func() { thisUser = os.Geteuid }()
-	if s.passOn(ids{}); s.passes() {
+	if s.passOn(ids{}, nil); s.passes() {
 		t.Error("they are passed on to another user")
 	}
 	thisUser = os.Geteuid
-	if s.passOn(ids{}); !s.passes() {
+	if s.passOn(ids{}, nil); !s.passes() {
 		t.Error("they are not passed on to the same user")
 	}
 }

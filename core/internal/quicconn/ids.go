@@ -48,8 +48,7 @@ func (i ids) GenerateConnectionID() (quic.ConnectionID, error) {
 	return quic.ConnectionIDFromBytes(b[:]), nil
 }
 
-// made reports whether a packet is for a connection whose id is one of i, by its header (RFC 8999 §5). A client that
-// was asked to come again uses an id of the server that asked (RFC 9000 §17.2.5.2), but has no connection yet.
+// made reports whether the id that a packet is for is one of i, by its header (RFC 8999 §5).
 func (i ids) made(packet []byte) bool {
 	switch {
 	case len(packet) == 0:
@@ -58,13 +57,18 @@ func (i ids) made(packet []byte) bool {
 		return bytes.HasPrefix(packet[1:], i[:])
 	}
 	const at = 1 + 4 + 1 // behind the version and the length
-	return len(packet) > at && packet[at-1] == idLength && bytes.HasPrefix(packet[at:], i[:]) && !comesAgain(packet)
+	return len(packet) > at && packet[at-1] == idLength && bytes.HasPrefix(packet[at:], i[:])
 }
 
-// comesAgain reports whether a packet with an id of idLength begins a connection and has a token (RFC 9000 §17.2.2,
-// RFC 9369 §3.2).
+// comesAgain reports whether a packet with an id of idLength is one of those that begin a connection, and has a token
+// (RFC 9000 §17.2.2, RFC 9369 §3.2). A client that was asked to come again uses an id of the server that asked
+// (§17.2.5.2), but has no connection yet. Once it has one, and another id, its further packets of the kind have the
+// token, too, as have those of a client that got one in an earlier connection (§8.1).
 func comesAgain(packet []byte) bool {
 	const source = 1 + 4 + 1 + idLength // the length of the client's own id
+	if packet[0]&0x80 == 0 {
+		return false
+	}
 	initial := byte(0)
 	if binary.BigEndian.Uint32(packet[1:]) == uint32(quic.Version2) {
 		initial = 1
