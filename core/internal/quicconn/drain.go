@@ -195,9 +195,9 @@ func (t *Transport) passOn() {
 
 // awaitBefore waits until the transport before is done with the socket: the one after reads it when this one has closed
 // it.
-func (t *Transport) awaitBefore() {
-	if s, ok := t.packets.(interface{ awaitBefore() }); ok {
-		s.awaitBefore()
+func (t *Transport) awaitBefore(ctx context.Context) {
+	if s, ok := t.packets.(interface{ awaitBefore(context.Context) }); ok {
+		s.awaitBefore(ctx)
 	}
 }
 
@@ -226,7 +226,7 @@ func (t *Transport) Drain(ctx context.Context) error {
 	case <-ctx.Done():
 	}
 	err := ctx.Err()
-	t.awaitBefore()
+	t.awaitBefore(ctx)
 	library, _ := t.listening()
 	library.Close()
 	t.packets.Close()

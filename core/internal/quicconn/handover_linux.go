@@ -2,6 +2,7 @@ package quicconn
 
 import (
 	"bufio"
+	"context"
 	"errors"
 	"io"
 	"net"
@@ -264,10 +265,13 @@ func (s *socket) passOn(own ids, connecting map[string]bool) {
 	s.after.Store(&passing{conn: c, own: own, connecting: connecting})
 }
 
-// awaitBefore waits until the transport before reads the socket no more.
-func (s *socket) awaitBefore() {
+// awaitBefore waits until the transport before reads the socket no more, or ctx is over.
+func (s *socket) awaitBefore(ctx context.Context) {
 	if h := s.before.Load(); h != nil {
-		<-h.over
+		select {
+		case <-h.over:
+		case <-ctx.Done():
+		}
 	}
 }
 

@@ -130,6 +130,9 @@ func TestHandoverInTurn(t *testing.T) {
 		t.Fatal(err)
 	}
 	end := coretest.Serving(t, q, func() error { return q.Serve(s, newEcho().serve) })
+	over, cancel := context.WithCancel(t.Context())
+	cancel()
+	q.awaitBefore(over) // for longer than it has for its end it does not wait
 	stopped := make(chan error, 1)
 	go func() { stopped <- end() }()
 	select {
