@@ -78,6 +78,7 @@ func Packets(p net.PacketConn, address string, gone <-chan struct{}) (_ net.Pack
 	if passed {
 		h := &handedOn{packets: make(chan frame, maxPassed), over: make(chan struct{})}
 		s.before.Store(h)
+		h.awaited.Store(l.(*net.UnixListener).Addr().(*net.UnixAddr))
 		go h.run(l.(*net.UnixListener), gone, s.closed)
 	}
 	return s, passed
@@ -152,7 +153,8 @@ func (s *socket) Close() error {
 // handedOn is what another transport passes on.
 type handedOn struct {
 	packets chan frame
-	over    chan struct{} // closed when that is all
+	over    chan struct{}                // closed when that is all
+	awaited atomic.Pointer[net.UnixAddr] // where it is listened for; nil when it has come, or will not
 }
 
 // run takes what the transport before passes on, until it closes the handover, or has gone without one. closed ends it,
@@ -170,6 +172,7 @@ func (h *handedOn) run(l *net.UnixListener, gone, closed <-chan struct{}) {
 		}
 	}()
 	c := accept(l)
+	h.awaited.Store(nil)
 	close(accepted)
 	if c == nil {
 		return
@@ -253,7 +256,13 @@ type passing struct {
 // passOn has packets that are not for connections with ids of own passed on from now on, if there is a transport after.
 // Clients at the addresses connecting have such a connection whose handshake is not over.
 func (s *socket) passOn(own ids, connecting map[string]bool) {
-	c, err := net.DialUnix("unix", nil, handoverAt(s.address, os.Getpid()))
+	at := handoverAt(s.address, os.Getpid())
+	if h := s.before.Load(); h != nil {
+		if own := h.awaited.Load(); own != nil && own.Name == at.Name {
+			return // it would pass them on to itself
+		}
+	}
+	c, err := net.DialUnix("unix", nil, at)
 	if err != nil {
 		return
 	}

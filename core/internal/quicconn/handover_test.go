@@ -258,6 +258,18 @@ func TestHandoverToAnotherUser(t *testing.T) {
 	}
 }
 
+// A transport that still waits for what the one before in its process passes on, and has to end, does not pass on
+// packets to itself.
+func TestHandoverToItself(t *testing.T) {
+	ExpectFrom(os.Getpid(), "quic://h")
+	packets, passed := Packets(nonblock.Packets(coretest.ListenUDP(t)), "quic://h", nil)
+	s := packets.(*socket)
+	defer s.Close()
+	if s.passOn(ids{}, nil); !passed || s.passes() {
+		t.Errorf("passed %v, passes %v", passed, s.passes())
+	}
+}
+
 // Packets that stay keep their order and all that was read with them, in the buffers that they are looked for in.
 func TestPick(t *testing.T) {
 	l, err := net.ListenUnix("unix", handoverAt("quic://d", 1))
