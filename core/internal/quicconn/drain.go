@@ -154,43 +154,47 @@ func (t *Transport) Settle(ctx context.Context) {
 
 // closeDoor closes the listener. The library refuses who has not been heard then. So that is done in a moment in which
 // there is nobody like that, and whoever comes waits before the door; p bounds how long such a moment is waited for.
-// Whoever begins later is not heard, and tries again.
+// Whoever begins later is heard by the transport after, or by nobody, and tries again.
 func (t *Transport) closeDoor(ctx context.Context, p *pauses) {
-	for {
-		entering := t.door.hold()
-		if !entering && !t.anyone((*arrival).unheard) {
-			break
-		}
+	t.holdDoor(ctx, p)
+	if t.passOn() { // nobody comes any more but those whose packets the library has been given, and has not read yet
 		t.door.open()
-		if !p.pause(ctx) {
-			t.door.hold()
-			break
-		}
+		pause(ctx, flushTime)
+		t.holdDoor(ctx, p)
 	}
-	t.passOn()
 	// The listener is closed when the goroutine that hears clients has ended, which may be waiting before the door.
 	time.AfterFunc(arrivalPause, t.door.close)
 	_, listener := t.listening()
 	listener.Close()
 }
 
-// passOn has the transport after this one, if there is one, serve who comes from now on.
-func (t *Transport) passOn() {
-	s, ok := t.packets.(interface {
-		passOn(ids, map[string]bool)
-	})
-	if !ok {
-		return
-	}
-	connecting := map[string]bool{}
-	t.mu.Lock()
-	for a := range t.arrivals {
-		if a.connecting() {
-			connecting[a.from.String()] = true
+// holdDoor holds the door in a moment in which there is nobody who has not been heard.
+func (t *Transport) holdDoor(ctx context.Context, p *pauses) {
+	for {
+		entering := t.door.hold()
+		if !entering && !t.anyone((*arrival).unheard) {
+			return
+		}
+		t.door.open()
+		if !p.pause(ctx) {
+			t.door.hold()
+			return
 		}
 	}
-	t.mu.Unlock()
-	s.passOn(t.ids, connecting)
+}
+
+// passOn has the transport after this one serve who comes from now on. It reports false if there is none.
+func (t *Transport) passOn() bool {
+	s, ok := t.packets.(interface {
+		passOn(ids, func(net.Addr) bool) bool
+	})
+	return ok && s.passOn(t.ids, t.isConnecting)
+}
+
+// isConnecting reports whether the handshake with a client is not over.
+func (t *Transport) isConnecting(client net.Addr) bool {
+	from := client.String()
+	return t.anyone(func(a *arrival) bool { return a.connecting() && a.from.String() == from })
 }
 
 // awaitBefore waits until the transport before is done with the socket: the one after reads it when this one has closed

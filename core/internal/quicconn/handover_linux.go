@@ -247,31 +247,32 @@ func ofThisUser(c *net.UnixConn) (same bool) {
 type passing struct {
 	conn       *net.UnixConn
 	own        ids
-	connecting map[string]bool // see passOn
-	b          []byte          // a packet that is written
-	rest       []byte          // of it, what is not written yet
+	connecting func(net.Addr) bool // whether the handshake with a client is not over
+	b          []byte              // a packet that is written
+	rest       []byte              // of it, what is not written yet
 	lost       bool
 }
 
-// passOn has packets that are not for connections with ids of own passed on from now on, if there is a transport after.
-// Clients at the addresses connecting have such a connection whose handshake is not over.
-func (s *socket) passOn(own ids, connecting map[string]bool) {
+// passOn has packets that are not for connections with ids of own passed on from now on. connecting reports whether the
+// handshake with a client is not over. It reports false if there is no transport after.
+func (s *socket) passOn(own ids, connecting func(client net.Addr) bool) bool {
 	at := handoverAt(s.address, os.Getpid())
 	if h := s.before.Load(); h != nil {
 		if own := h.awaited.Load(); own != nil && own.Name == at.Name {
-			return // it would pass them on to itself
+			return false // it would pass them on to itself
 		}
 	}
 	c, err := net.DialUnix("unix", nil, at)
 	if err != nil {
-		return
+		return false
 	}
 	if !ofThisUser(c) { // others see the name while it is in use, and a later reload has the same
 		c.Close()
-		return
+		return false
 	}
 	c.SetWriteBuffer(passBuffer)
 	s.after.Store(&passing{conn: c, own: own, connecting: connecting})
+	return true
 }
 
 // awaitBefore waits until the transport before reads the socket no more, or ctx is over.
@@ -304,7 +305,7 @@ func (p *passing) pick(ms []ipv4.Message) (n int) {
 // one.
 func (p *passing) keeps(m *ipv4.Message) bool {
 	b := m.Buffers[0][:m.N]
-	return p.own.made(b) && (!comesAgain(b) || p.connecting[m.Addr.String()])
+	return p.own.made(b) && (!comesAgain(b) || p.connecting(m.Addr))
 }
 
 // pass reports false if the transport after cannot be reached. A packet that it is too busy for is dropped.
