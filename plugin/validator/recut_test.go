@@ -22,10 +22,7 @@ type owner struct {
 func newOwner(t *testing.T, zone string) *owner {
 	t.Helper()
 	k := &dns.DNSKEY{Hdr: dns.RR_Header{Name: zone, Rrtype: dns.TypeDNSKEY, Class: 1, Ttl: 3600}, Flags: 257, Protocol: 3, Algorithm: dns.ED25519}
-	p, err := k.Generate(256)
-	if err != nil {
-		t.Fatal(err)
-	}
+	p := generate(t, k)
 	return &owner{k, p.(crypto.Signer)}
 }
 

@@ -121,10 +121,7 @@ func (s *three) ServeDNS(ctx context.Context, w dns.ResponseWriter, r *dns.Msg) 
 func TestOneServerOfThree(t *testing.T) {
 	_, src := lab(t, "")
 	k := &dns.DNSKEY{Hdr: dns.RR_Header{Name: "zone.example.", Rrtype: dns.TypeDNSKEY, Class: 1, Ttl: 300}, Flags: 257, Protocol: 3, Algorithm: dns.ECDSAP256SHA256}
-	p, err := k.Generate(256)
-	if err != nil {
-		t.Fatal(err)
-	}
+	p := generate(t, k)
 	src.put(false, k.ToDS(dns.SHA256))
 	for _, rr := range []dns.RR{k, test.A("www.zone.example. 300 IN A 192.0.2.1")} {
 		g := &dns.RRSIG{

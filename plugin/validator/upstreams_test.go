@@ -54,10 +54,7 @@ func TestOneOfTwoUpstreams(t *testing.T) {
 	for n := range 4 << draws {
 		v, src := lab(t, "")
 		kid := &dns.DNSKEY{Hdr: dns.RR_Header{Name: "kid.example.", Rrtype: dns.TypeDNSKEY, Class: 1, Ttl: 300}, Flags: 257, Protocol: 3, Algorithm: dns.ECDSAP256SHA256}
-		p, err := kid.Generate(256)
-		if err != nil {
-			t.Fatal(err)
-		}
+		p := generate(t, kid)
 		src.put(false, kid.ToDS(dns.SHA256))
 		a, _ := dns.NewRR("www.kid.example. 300 IN A 192.0.2.1")
 		nsec, _ := dns.NewRR("www.kid.example. 300 IN NSEC kid.example. A RRSIG NSEC")
