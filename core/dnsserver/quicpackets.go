@@ -10,7 +10,7 @@ import (
 	"github.com/coredns/coredns/plugin/pkg/nonblock"
 )
 
-func init() { expectPackets = quicconn.ExpectFrom }
+func init() { expectFrom = quicconn.ExpectFrom }
 
 // quicPackets is p as it is served over QUIC. It waits until the server before s, whose transport s does not go on
 // with, is done with the socket, unless that one passes on what is for s. It calls passed before, for which that one
@@ -25,7 +25,7 @@ func (s *Server) quicPackets(p net.PacketConn, passed func()) (net.PacketConn, b
 	reload := s.predecessor != nil
 	s.mu.Unlock()
 	if reload {
-		expectPackets(os.Getpid(), s.Address())
+		quicconn.ExpectFrom(os.Getpid(), s.Address())
 	}
 	passed()
 	gone := make(chan struct{})

@@ -60,15 +60,15 @@ func (s *Server) afterPredecessor() bool {
 	return !s.isStopped()
 }
 
-// expectPackets has a process pass on packets of QUIC to the server at an address. It is nil in a program without QUIC.
-var expectPackets func(pid int, address string)
+// expectFrom has a process pass on packets of QUIC to the server at an address. It is nil in a program without QUIC.
+var expectFrom func(pid int, address string)
 
 // expectPackets has the process before do so for all servers of g.
 func (g *generation) expectPackets() {
 	for _, s := range g.servers {
 		trans, _ := parse.Transport(s.Addr)
-		if expectPackets != nil && (trans == transport.QUIC || trans == transport.HTTPS3) && !s.readsProxyHeaders() {
-			expectPackets(os.Getppid(), s.Address())
+		if expectFrom != nil && (trans == transport.QUIC || trans == transport.HTTPS3) && !s.readsProxyHeaders() {
+			expectFrom(os.Getppid(), s.Address())
 		}
 	}
 }

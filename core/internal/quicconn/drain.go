@@ -183,28 +183,6 @@ func (t *Transport) holdDoor(ctx context.Context, p *pauses) {
 	}
 }
 
-// passOn has the transport after this one serve who comes from now on. It reports false if there is none.
-func (t *Transport) passOn() bool {
-	s, ok := t.packets.(interface {
-		passOn(ids, func(net.Addr) bool) bool
-	})
-	return ok && s.passOn(t.ids, t.isConnecting)
-}
-
-// isConnecting reports whether the handshake with a client is not over.
-func (t *Transport) isConnecting(client net.Addr) bool {
-	from := client.String()
-	return t.anyone(func(a *arrival) bool { return a.connecting() && a.from.String() == from })
-}
-
-// awaitBefore waits until the transport before is done with the socket: the one after reads it when this one has closed
-// it.
-func (t *Transport) awaitBefore(ctx context.Context) {
-	if s, ok := t.packets.(interface{ awaitBefore(context.Context) }); ok {
-		s.awaitBefore(ctx)
-	}
-}
-
 // Drain ends what Settle has begun: it waits until queries are answered, and closes all.
 func (t *Transport) Drain(ctx context.Context) error {
 	var drained sync.WaitGroup

@@ -1,13 +1,8 @@
-//go:build linux
-
 package quicconn
 
 import (
-	"crypto/hmac"
-	"crypto/sha256"
-	"encoding/binary"
-	"encoding/hex"
-	"fmt"
+	"context"
+	"net"
 )
 
 // A process that hands its sockets to another one (SIGUSR2) goes on to read those of QUIC until its connections have
@@ -22,28 +17,31 @@ import (
 // program, it waits until that one has ended. A reload in which the next server cannot go on with the connections is
 // the same in one process.
 
-// handoverName is the name of the Unix socket by which a process passes on the packets of its socket at an address.
-// Only who knows the keys can tell it.
-func (k *keys) handoverName(address string, pid int) string {
-	h := hmac.New(sha256.New, k.token[:])
-	fmt.Fprintf(h, "handover %s %d", address, pid)
-	return "@coredns-" + hex.EncodeToString(h.Sum(nil)[:16])
+// handing is a socket that hands on packets, see Packets.
+type handing interface {
+	// passOn has packets that are not for connections with ids of own passed on from now on. connecting reports whether
+	// the handshake with a client is not over. It reports false if there is no transport after.
+	passOn(own ids, connecting func(client net.Addr) bool) bool
+	// awaitBefore waits until the transport before reads the socket no more, or ctx is over.
+	awaitBefore(ctx context.Context)
 }
 
-// frame is how a packet stands in a handover: the lengths of its parts, and these.
-type frame struct{ from, oob, packet []byte }
+// passOn has the transport after this one serve who comes from now on. It reports false if there is none.
+func (t *Transport) passOn() bool {
+	s, ok := t.packets.(handing)
+	return ok && s.passOn(t.ids, t.isConnecting)
+}
 
-const frameHeader = 3 * 2
+// isConnecting reports whether the handshake with a client is not over.
+func (t *Transport) isConnecting(client net.Addr) bool {
+	from := client.String()
+	return t.anyone(func(a *arrival) bool { return a.connecting() && a.from.String() == from })
+}
 
-func (f frame) append(b []byte) []byte {
-	for _, part := range [...][]byte{f.from, f.oob, f.packet} {
-		b = binary.BigEndian.AppendUint16(b, uint16(len(part)))
+// awaitBefore waits until the transport before is done with the socket: the one after reads it when this one has closed
+// it.
+func (t *Transport) awaitBefore(ctx context.Context) {
+	if s, ok := t.packets.(handing); ok {
+		s.awaitBefore(ctx)
 	}
-	return append(append(append(b, f.from...), f.oob...), f.packet...)
-}
-
-// lengths are those that a header tells.
-func lengths(header []byte) (from, oob, packet int) {
-	of := func(i int) int { return int(binary.BigEndian.Uint16(header[2*i:])) }
-	return of(0), of(1), of(2)
 }

@@ -1,12 +1,12 @@
 package quicconn
 
 import (
-	"bufio"
 	"context"
-	"errors"
-	"io"
+	"crypto/hmac"
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
 	"net"
-	"net/netip"
 	"os"
 	"sync"
 	"sync/atomic"
@@ -15,19 +15,6 @@ import (
 	"github.com/quic-go/quic-go"
 	"golang.org/x/net/ipv4"
 	"golang.org/x/sys/unix"
-)
-
-const (
-	// handoverTime is how long a transport that has begun to pass on packets is waited for: longer than it has for its
-	// queries.
-	handoverTime = 6 * time.Second
-	// passTime is how long the next one has to take a packet when passBuffer is full. It is busy then, and the client
-	// sends it again.
-	passTime = time.Millisecond
-	// passBuffer is the octets of packets that wait for it in the system.
-	passBuffer = 1 << 20
-	// maxPassed is how many packets wait to be read.
-	maxPassed = 256
 )
 
 // expected has the handovers that servers have not taken yet, by their addresses.
@@ -47,6 +34,14 @@ func handoverAt(address string, pid int) *net.UnixAddr {
 	return &net.UnixAddr{Name: k.handoverName(address, pid), Net: "unix"}
 }
 
+// handoverName is the name of the Unix socket by which a process passes on the packets of its socket at an address.
+// Only who knows the keys can tell it.
+func (k *keys) handoverName(address string, pid int) string {
+	h := hmac.New(sha256.New, k.token[:])
+	fmt.Fprintf(h, "handover %s %d", address, pid)
+	return "@coredns-" + hex.EncodeToString(h.Sum(nil)[:16])
+}
+
 // socket is a UDP socket that another transport reads before this one, or after it.
 type socket struct {
 	packets
@@ -57,6 +52,8 @@ type socket struct {
 	closed  chan struct{}
 	closing sync.Once
 }
+
+var _ handing = (*socket)(nil)
 
 // packets is what the library wants to know of a socket, and so what it gets.
 type packets interface {
@@ -150,83 +147,6 @@ func (s *socket) Close() error {
 	return err
 }
 
-// handedOn is what another transport passes on.
-type handedOn struct {
-	packets chan frame
-	over    chan struct{}                // closed when that is all
-	awaited atomic.Pointer[net.UnixAddr] // where it is listened for; nil when it has come, or will not
-}
-
-// run takes what the transport before passes on, until it closes the handover, or has gone without one. closed ends it,
-// too.
-func (h *handedOn) run(l *net.UnixListener, gone, closed <-chan struct{}) {
-	defer close(h.over)
-	defer close(h.packets)
-	accepted := make(chan struct{})
-	go func() {
-		defer l.Close()
-		select {
-		case <-accepted:
-		case <-gone:
-		case <-closed:
-		}
-	}()
-	c := accept(l)
-	h.awaited.Store(nil)
-	close(accepted)
-	if c == nil {
-		return
-	}
-	defer c.Close()
-	c.SetReadDeadline(time.Now().Add(handoverTime))
-	h.take(bufio.NewReaderSize(c, 1<<16), closed)
-}
-
-// accept is the connection of a process of the same user, nil if l is closed before one comes.
-func accept(l *net.UnixListener) *net.UnixConn {
-	for {
-		c, err := l.AcceptUnix()
-		if err != nil {
-			return nil
-		}
-		if ofThisUser(c) {
-			return c
-		}
-		c.Close()
-	}
-}
-
-// take reads packets until there are no more.
-func (h *handedOn) take(r io.Reader, closed <-chan struct{}) {
-	var header [frameHeader]byte
-	for {
-		if _, err := io.ReadFull(r, header[:]); err != nil {
-			return
-		}
-		from, oob, packet := lengths(header[:])
-		b := make([]byte, from+oob+packet)
-		if _, err := io.ReadFull(r, b); err != nil {
-			return
-		}
-		select {
-		case h.packets <- frame{b[:from], b[from:][:oob], b[from+oob:]}:
-		case <-closed:
-			return
-		}
-	}
-}
-
-// into puts the packet into m. It reports 1 if that has come about, else 0.
-func (f frame) into(m *ipv4.Message) int {
-	var from netip.AddrPort
-	if from.UnmarshalBinary(f.from) != nil {
-		return 0
-	}
-	m.N, m.NN, m.Flags = copy(m.Buffers[0], f.packet), copy(m.OOB, f.oob), 0
-	m.Addr = net.UDPAddrFromAddrPort(from)
-	return 1
-}
-
 // thisUser is the user of the process. Only tests change it.
 var thisUser = os.Geteuid
 
@@ -243,18 +163,7 @@ func ofThisUser(c *net.UnixConn) (same bool) {
 	return same
 }
 
-// passing is the way to the transport after.
-type passing struct {
-	conn       *net.UnixConn
-	own        ids
-	connecting func(net.Addr) bool // whether the handshake with a client is not over
-	b          []byte              // a packet that is written
-	rest       []byte              // of it, what is not written yet
-	lost       bool
-}
-
-// passOn has packets that are not for connections with ids of own passed on from now on. connecting reports whether the
-// handshake with a client is not over. It reports false if there is no transport after.
+// passOn implements handing.
 func (s *socket) passOn(own ids, connecting func(client net.Addr) bool) bool {
 	at := handoverAt(s.address, os.Getpid())
 	if h := s.before.Load(); h != nil {
@@ -275,7 +184,7 @@ func (s *socket) passOn(own ids, connecting func(client net.Addr) bool) bool {
 	return true
 }
 
-// awaitBefore waits until the transport before reads the socket no more, or ctx is over.
+// awaitBefore implements handing.
 func (s *socket) awaitBefore(ctx context.Context) {
 	if h := s.before.Load(); h != nil {
 		select {
@@ -284,60 +193,3 @@ func (s *socket) awaitBefore(ctx context.Context) {
 		}
 	}
 }
-
-// pick passes on those packets that are not for connections of its own. The others are the first n then.
-func (p *passing) pick(ms []ipv4.Message) (n int) {
-	for i := range ms {
-		m := &ms[i]
-		if !p.keeps(m) && p.pass(m) {
-			continue
-		}
-		if to := &ms[n]; to != m { // the library knows which buffer is whose
-			to.N, to.NN = copy(to.Buffers[0], m.Buffers[0][:m.N]), copy(to.OOB, m.OOB[:m.NN])
-			to.Addr, to.Flags = m.Addr, m.Flags
-		}
-		n++
-	}
-	return n
-}
-
-// keeps reports whether a packet is for a connection of its own. With a token, only who is connecting is known to have
-// one.
-func (p *passing) keeps(m *ipv4.Message) bool {
-	b := m.Buffers[0][:m.N]
-	return p.own.made(b) && (!comesAgain(b) || p.connecting(m.Addr))
-}
-
-// pass reports false if the transport after cannot be reached. A packet that it is too busy for is dropped.
-func (p *passing) pass(m *ipv4.Message) bool {
-	from, ok := m.Addr.(*net.UDPAddr)
-	if !ok || p.lost {
-		return false
-	}
-	addr, err := from.AddrPort().MarshalBinary()
-	if err != nil {
-		return false
-	}
-	p.conn.SetWriteDeadline(time.Now().Add(passTime))
-	if !p.write() {
-		return !p.lost
-	}
-	p.b = frame{addr, m.OOB[:m.NN], m.Buffers[0][:m.N]}.append(p.b[:0])
-	p.rest = p.b
-	p.write()
-	return !p.lost
-}
-
-// write writes the rest of a packet. It reports false if it has one still.
-func (p *passing) write() bool {
-	if len(p.rest) == 0 {
-		return true
-	}
-	n, err := p.conn.Write(p.rest)
-	p.rest = p.rest[n:]
-	p.lost = err != nil && !errors.Is(err, os.ErrDeadlineExceeded)
-	return err == nil
-}
-
-// passes reports whether packets are passed on.
-func (s *socket) passes() bool { return s.after.Load() != nil }
