@@ -3,7 +3,6 @@ package cache
 import (
 	"net"
 	"net/netip"
-	"slices"
 	"strings"
 
 	"github.com/coredns/coredns/core/dnsserver"
@@ -18,14 +17,6 @@ var askers = []string{"forward", "grpc"}
 // asksNeighbours reports whether the block that c sets up asks server blocks of the same Corefile, by the port of one and an address of its *bind*, or
 // a loopback address: what these answer is for them and their files to say.
 func asksNeighbours(c *caddy.Controller) bool {
-	hosts := map[string][]string{} // by port
-	for _, block := range dnsserver.Blocks(c) {
-		for _, key := range block.ServerBlockKeys {
-			if _, _, port, err := dnsserver.SplitProtocolHostPort(key); err == nil {
-				hosts[port] = append(hosts[port], dnsserver.GetConfig(&block).ListenHosts...)
-			}
-		}
-	}
 	for _, directive := range askers {
 		for word := range words(dnsserver.Stanza(c, directive)) {
 			addrs, err := parse.HostPortOrFile(strings.Replace(word, "localhost", "127.0.0.1", 1))
@@ -36,12 +27,49 @@ func asksNeighbours(c *caddy.Controller) bool {
 				_, addr = parse.Transport(addr)
 				host, port, _ := net.SplitHostPort(addr)
 				host, _, _ = strings.Cut(host, "%") // the name that its certificate has
-				ip, err := netip.ParseAddr(host)
-				if at := hosts[port]; slices.Contains(at, host) || err == nil && ip.IsLoopback() && len(at) > 0 {
+				if listenersOf(c)[port].hear(host) {
 					return true
 				}
 			}
 		}
 	}
 	return false
+}
+
+// listeners are the hosts on which server blocks listen at a port, as *bind* has them.
+type listeners map[string]struct{}
+
+// hear reports whether a query to host comes to one of l.
+func (l listeners) hear(host string) bool {
+	if _, ok := l[host]; ok {
+		return true
+	}
+	ip, err := netip.ParseAddr(host)
+	return err == nil && ip.IsLoopback() && len(l) > 0
+}
+
+// listenersOf are those of all server blocks, by port, made once for an instance: a Corefile may have thousands of blocks. All *bind* have been set up
+// before the first cache.
+func listenersOf(c *caddy.Controller) map[string]listeners {
+	const key = "cache/listeners"
+	all, ok := c.Get(key).(map[string]listeners)
+	if !ok {
+		all = map[string]listeners{}
+		for _, block := range dnsserver.Blocks(c) {
+			for _, key := range block.ServerBlockKeys {
+				if _, _, port, err := dnsserver.SplitProtocolHostPort(key); err == nil {
+					at := all[port]
+					if at == nil {
+						at = listeners{}
+						all[port] = at
+					}
+					for _, host := range dnsserver.GetConfig(&block).ListenHosts {
+						at[host] = struct{}{}
+					}
+				}
+			}
+		}
+		c.Set(key, all)
+	}
+	return all
 }

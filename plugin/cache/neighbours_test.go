@@ -1,6 +1,7 @@
 package cache
 
 import (
+	"reflect"
 	"testing"
 
 	"github.com/coredns/coredns/plugin"
@@ -8,11 +9,15 @@ import (
 	"github.com/coredns/caddy"
 )
 
-var asking bool // what asksNeighbours says of the block with "asking"
+var (
+	asking bool        // what asksNeighbours says of the last block with "asking"
+	heard  []listeners // those of port 1053, for each such block
+)
 
 func init() {
 	plugin.Register("asking", func(c *caddy.Controller) error {
 		asking = asksNeighbours(c)
+		heard = append(heard, listenersOf(c)["1053"])
 		return nil
 	})
 }
@@ -40,5 +45,17 @@ func TestAsksNeighbours(t *testing.T) {
 		} else if asking != tc.want {
 			t.Errorf("%s: asks neighbours: %v, want %v", tc.to, asking, tc.want)
 		}
+	}
+}
+
+// With thousands of blocks, each of which looked at all others, the start took half a minute.
+func TestListenersOnce(t *testing.T) {
+	heard = nil
+	corefile := "a.example:1053 {\nbind 192.0.2.1\nasking\n}\nb.example:1053 {\nbind 192.0.2.2\nasking\n}"
+	if err := caddy.ValidateAndExecuteDirectives(corefileOf(corefile), nil, true); err != nil {
+		t.Fatal(err)
+	}
+	if len(heard) != 2 || len(heard[0]) != 2 || reflect.ValueOf(heard[0]).Pointer() != reflect.ValueOf(heard[1]).Pointer() {
+		t.Errorf("blocks see %v, want the same two listeners, gathered once", heard)
 	}
 }
