@@ -26,8 +26,8 @@ func (e *entry) fits(m *status.Match) bool {
 
 // snapshot is the entries of a store that m fits. It is taken shard by shard.
 func (s *store) snapshot(m *status.Match) (all []*entry) {
-	for i := range s.shards {
-		sh := &s.shards[i]
+	for i := range uint64(shards) {
+		sh := s.shard(i)
 		sh.mu.Lock()
 		for e := range sh.table.Load().all {
 			if e.fits(m) {

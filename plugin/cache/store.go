@@ -17,7 +17,7 @@ type store struct {
 	counts   atomic.Pointer[counts] // where evictions are counted; nil until something was kept
 	class    int                    // in counts
 	large    atomic.Bool            // it was, when somebody looked; see isLarge
-	shards   [shards]shard
+	shards   atomic.Pointer[[shards]shard]
 }
 
 const (
@@ -27,14 +27,34 @@ const (
 
 func newStore(capacity int, b *budget, class int) *store {
 	s := &store{capacity: int64(max(capacity, minCapacity)), budget: b, octets: new(atomic.Int64), class: class}
-	for i := range s.shards {
-		s.shards[i].table.Store(noEntries)
-	}
+	s.shards.Store(unused)
 	b.join(s)
 	return s
 }
 
-func (s *store) shard(hash uint64) *shard { return &s.shards[hash%shards] }
+// unused are the shards of all stores that never had an entry, ended those of such as have ended then: a Corefile may have ten thousand caches, most of
+// which are asked for nothing.
+var unused, ended = newShards(false), newShards(true)
+
+func newShards(closed bool) *[shards]shard {
+	all := new([shards]shard)
+	for i := range all {
+		all[i].table.Store(noEntries)
+		all[i].closed = closed
+	}
+	return all
+}
+
+// shard is where an entry with that hash is, if there is one.
+func (s *store) shard(hash uint64) *shard { return &s.shards.Load()[hash%shards] }
+
+// room is the shard to put an entry with that hash into.
+func (s *store) room(hash uint64) *shard {
+	if s.shards.Load() == unused {
+		s.shards.CompareAndSwap(unused, newShards(false))
+	}
+	return s.shard(hash)
+}
 
 // get is the entry of k, nil if there is none.
 func (s *store) get(k *key) *entry { return s.shard(k.hash).table.Load().find(k) }
@@ -45,7 +65,7 @@ func (s *store) len() int { return int(s.n.Load()) }
 // put stores what change makes of the entry that k has, nil if it has none, and lets others go if that is too much. If change makes
 // nil, the entry is taken out. It is called with the lock of the shard.
 func (s *store) put(k *key, change func(old *entry) *entry) {
-	sh := s.shard(k.hash)
+	sh := s.room(k.hash)
 	sh.mu.Lock()
 	if sh.closed {
 		sh.mu.Unlock()
@@ -135,8 +155,9 @@ func (s *store) exchange(came *entry, went ...*entry) {
 
 // clear gives back what the store holds; it takes nothing any more.
 func (s *store) clear() {
-	for i := range s.shards {
-		sh := &s.shards[i]
+	s.shards.CompareAndSwap(unused, ended)
+	for i := range uint64(shards) {
+		sh := s.shard(i)
 		sh.mu.Lock()
 		for e := range sh.table.Load().all {
 			s.exchange(nil, e)

@@ -1,6 +1,7 @@
 package cache
 
 import (
+	"sync"
 	"time"
 )
 
@@ -10,38 +11,42 @@ const (
 	sweepPart  = (shards + 5) / 6 // shards that are swept at a time
 )
 
-// sweeper is the goroutine that sweeps a cache's stores, from startup to shutdown.
+// sweeper sweeps a cache's stores, from startup to shutdown. It has a timer and no goroutine: there may be thousands of caches.
 type sweeper struct {
-	stop, stopped chan struct{}
+	mu    sync.Mutex
+	timer *time.Timer // nil when it is over
+	from  int         // the next shard
 }
 
 // startSweeping begins to sweep every pause.
 func (c *Cache) startSweeping(pause time.Duration) {
 	c.prepare()
-	s := &sweeper{make(chan struct{}), make(chan struct{})}
+	s := new(sweeper)
 	c.sweeper = s
-	go func() {
-		defer close(s.stopped)
-		ticker := time.NewTicker(pause)
-		defer ticker.Stop()
-		for from := 0; ; from = (from + sweepPart) % shards {
-			select {
-			case <-s.stop:
-				return
-			case <-ticker.C:
-				c.sweep(from, sweepPart)
-			}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.timer = time.AfterFunc(pause, func() {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		if s.timer == nil {
+			return
 		}
-	}()
+		c.sweep(s.from, sweepPart)
+		s.from = (s.from + sweepPart) % shards
+		s.timer.Reset(pause)
+	})
 }
 
 // stopSweeping ends that, and returns when it has ended.
 func (c *Cache) stopSweeping() {
-	if c.sweeper != nil {
-		close(c.sweeper.stop)
-		<-c.sweeper.stopped
-		c.sweeper = nil
+	s := c.sweeper
+	if s == nil {
+		return
 	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.timer.Stop()
+	s.timer, c.sweeper = nil, nil
 }
 
 // sweep takes what is of no use any more out of n shards of both stores.
@@ -60,7 +65,7 @@ func (c *Cache) sweep(from, n int) {
 
 // sweep takes the useless entries out of one shard, and variants that are useless out of the others, and returns how many answers went.
 func (s *store) sweep(at int, useless func(*entry) bool) (gone int) {
-	sh := &s.shards[at]
+	sh := s.shard(uint64(at))
 	sh.mu.Lock()
 	defer sh.mu.Unlock()
 	t := sh.table.Load()

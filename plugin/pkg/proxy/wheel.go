@@ -4,8 +4,8 @@ package proxy
 // is a ring of lists, one for each tick, and exchanges beyond its horizon wait in the ring's last list for
 // their next turn. All steps but next cost the same however many exchanges there are. The engine's lock guards it.
 type wheel struct {
-	ring [ringSize]*Exchange
-	done int64 // all ticks up to this one are over
+	ring *[ringSize]*Exchange // nil before the first exchange: most of a thousand upstreams may be asked for nothing
+	done int64                // all ticks up to this one are over
 	n    int
 }
 
@@ -31,6 +31,9 @@ type links struct {
 func (w *wheel) add(x *Exchange, due, now int64) {
 	if w.n == 0 {
 		w.done = max(w.done, now-1)
+	}
+	if w.ring == nil {
+		w.ring = new([ringSize]*Exchange)
 	}
 	x.due = max(due, w.done+1)
 	w.link(x)

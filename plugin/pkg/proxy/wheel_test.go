@@ -4,6 +4,8 @@ import (
 	"math/rand/v2"
 	"slices"
 	"testing"
+
+	"github.com/coredns/coredns/plugin/pkg/transport"
 )
 
 // The wheel does what a sorted list would do, for any order of steps.
@@ -70,5 +72,21 @@ func TestTicksAreNeverEarly(t *testing.T) {
 		if over := timeOf(tickOf(at)); over <= at || over > at+1<<tickBits {
 			t.Errorf("%d is over at %d", at, over)
 		}
+	}
+}
+
+// An upstream that is asked for nothing has no ring, which takes 8 KiB.
+func TestUnusedWheel(t *testing.T) {
+	p := NewProxy("test", "127.0.0.1:53", transport.DNS)
+	w := &p.engine.wheel
+	_, waits := w.next()
+	w.remove(new(Exchange))
+	if late := w.expire(5000, nil); waits || len(late) > 0 || w.ring != nil {
+		t.Errorf("next %v, late %v, ring %v", waits, late, w.ring != nil)
+	}
+	x := new(Exchange)
+	w.add(x, 5002, 5001)
+	if late := w.expire(5002, nil); len(late) != 1 || late[0] != x {
+		t.Errorf("late %v, want what was added", late)
 	}
 }
