@@ -52,6 +52,34 @@ func (p *policy) fits(q *wire.Query) bool {
 	return p.sources.contain(q.Client.Addr())
 }
 
+// joined is all, with one policy for each run of them that do the same for the same types: lists that a program made have a line for each network,
+// and a set of networks is searched faster than lines are gone through.
+func joined(all []policy) (runs []policy) {
+	for len(all) > 0 {
+		p, n := all[0], 1
+		for n < len(all) && all[n].action == p.action && slices.Equal(all[n].types, p.types) {
+			n++
+		}
+		if n > 1 {
+			p.sources = unionOf(all[:n])
+		}
+		runs, all = append(runs, p), all[n:]
+	}
+	return runs
+}
+
+// unionOf is the sources of all together.
+func unionOf(all []policy) sources {
+	var spans []span
+	for i := range all {
+		if all[i].sources.all {
+			return sources{all: true}
+		}
+		spans = append(spans, all[i].sources.spans...)
+	}
+	return union(spans)
+}
+
 // verdict is what was decided about a query. Its action is none if it is to be passed on.
 type verdict struct {
 	action    action

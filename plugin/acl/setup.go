@@ -173,6 +173,7 @@ func setup(c *caddy.Controller) error {
 	}
 	a := ACL{counts: new(counts)}
 	for _, s := range all {
+		s.policies = joined(s.policies)
 		for i := range s.zones {
 			s.zones[i].id = a.counts.zones
 			a.counts.zones++

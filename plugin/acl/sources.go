@@ -2,7 +2,7 @@ package acl
 
 import (
 	"net/netip"
-	"sort"
+	"slices"
 )
 
 // sources is a set of addresses. It never changes once it is built.
@@ -20,7 +20,12 @@ func newSources(networks []netip.Prefix) sources {
 	for i, n := range networks {
 		spans[i] = spanOf(n)
 	}
-	sort.Slice(spans, func(i, j int) bool { return spans[i].from.Less(spans[j].from) })
+	return union(spans)
+}
+
+// union is the set of all addresses in spans, which it takes over.
+func union(spans []span) sources {
+	slices.SortFunc(spans, func(a, b span) int { return a.from.Compare(b.from) })
 	merged := spans[:0]
 	for _, s := range spans {
 		if n := len(merged); n > 0 && s.from.Compare(merged[n-1].to) <= 0 {

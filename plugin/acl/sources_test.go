@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"net/netip"
+	"slices"
 	"strings"
 	"testing"
 
@@ -50,6 +51,48 @@ func TestSources(t *testing.T) {
 	}
 }
 
+// Lines that were joined decide as they did one by one.
+func TestJoined(t *testing.T) {
+	r := rand.New(rand.NewPCG(3, 4))
+	actions, shorter := []action{allow, block, filter, drop}, 0
+	for range 500 {
+		var lines []policy
+		for range r.IntN(12) {
+			p := policy{action: actions[r.IntN(2)+r.IntN(3)], sources: sources{all: r.IntN(20) == 0}}
+			if r.IntN(3) == 0 {
+				p.types = []uint16{uint16(1 + r.IntN(2))}
+			}
+			if a := netip.AddrFrom4([4]byte{192, 0, 2, byte(r.IntN(64))}); !p.sources.all {
+				p.sources = newSources([]netip.Prefix{netip.PrefixFrom(a, 28+r.IntN(5))})
+			}
+			lines = append(lines, p)
+		}
+		runs := joined(lines)
+		shorter += len(lines) - len(runs)
+		for last := range 64 {
+			for qtype := range uint16(3) {
+				from := netip.AddrFrom4([4]byte{192, 0, 2, byte(last)})
+				if got, want := firstOf(runs, from, qtype), firstOf(lines, from, qtype); got != want {
+					t.Fatalf("%v of type %d: %v, want %v\n%v", from, qtype, got, want, lines)
+				}
+			}
+		}
+	}
+	if shorter < 100 {
+		t.Errorf("%d lines were joined to others", shorter)
+	}
+}
+
+// firstOf is the action of the first policy for queries of a type from an address.
+func firstOf(all []policy, from netip.Addr, qtype uint16) action {
+	for _, p := range all {
+		if p.sources.contain(from) && (p.types == nil || slices.Contains(p.types, qtype)) {
+			return p.action
+		}
+	}
+	return none
+}
+
 func BenchmarkServeWire(b *testing.B) {
 	var long strings.Builder
 	for i := range 10000 {
@@ -59,6 +102,7 @@ func BenchmarkServeWire(b *testing.B) {
 		"allow":           "acl {\nallow net 192.0.2.0/24\nblock\n}",
 		"block":           "acl {\nallow net 198.51.100.0/24\nblock\n}",
 		"10,000 networks": "acl {\nblock net" + long.String() + "\n}",
+		"10,000 lines":    "acl {" + strings.ReplaceAll(long.String(), " ", "\nblock net ") + "\n}",
 	} {
 		b.Run(name, func(b *testing.B) {
 			q, w := parsed(b, new(dns.Msg).SetQuestion("www.example.org.", dns.TypeA), "192.0.2.1")
