@@ -46,7 +46,7 @@ func setExcept(s *settings, l *corefile.Line) error {
 		if err != nil {
 			return err
 		}
-		s.zones.Except = append(s.zones.Except[:len(s.zones.Except):len(s.zones.Except)], name)
+		s.zones.Except(name)
 	}
 	return nil
 }

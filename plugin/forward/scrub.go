@@ -21,7 +21,7 @@ func (f *Forward) LeaveOut(name []byte) bool {
 	if len(name) <= len(f.zones.From) || !f.zones.Cover(name) {
 		return false
 	}
-	f.zones.Except = append(f.zones.Except[:len(f.zones.Except):len(f.zones.Except)], name)
+	f.zones.Except(name)
 	return true
 }
 

@@ -75,7 +75,7 @@ func TestOptions(t *testing.T) {
 		resolver 192.0.2.3 2001:db8::3 192.0.2.4:5300 [2001:db8::4]:5300 [::1]
 	}`)
 	var except []string
-	for _, n := range s.zones.Except {
+	for _, n := range s.zones.Excepted() {
 		except = append(except, wire.Text(n))
 	}
 	if wire.Text(s.zones.From) != "example.org." || strings.Join(except, " ") != "a.example.org. b.example.org. c.example.org." {
@@ -114,7 +114,7 @@ func TestDirectivesAreStrangers(t *testing.T) {
 	if err != nil || len(all) != 2 {
 		t.Fatal(err)
 	}
-	if wire.Text(all[1].zones.Except[0]) != "b.example.org." || len(all[1].zones.Except) != 1 || all[1].resolvers != nil || all[1].rules.next != 0 {
+	if wire.Text(all[1].zones.Excepted()[0]) != "b.example.org." || len(all[1].zones.Excepted()) != 1 || all[1].resolvers != nil || all[1].rules.next != 0 {
 		t.Errorf("%+v", all[1])
 	}
 }

@@ -84,7 +84,8 @@ func says(rcode int, record string) func(*dns.Msg) (*dns.Msg, error) {
 // asking is a GRPC that asks these addresses in their order.
 func asking(t testing.TB, addrs ...string) *GRPC {
 	t.Helper()
-	g := &GRPC{zones: within.Zones{From: wire.Root, Except: [][]byte{wire.MustName("except.example.org.")}}, policy: policy.Named("sequential")}
+	g := &GRPC{zones: within.Zones{From: wire.Root}, policy: policy.Named("sequential")}
+	g.zones.Except(wire.MustName("except.example.org."))
 	for _, a := range addrs {
 		p, err := newProxy(a, nil)
 		if err != nil {

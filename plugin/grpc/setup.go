@@ -56,7 +56,7 @@ var directive = corefile.Define(&corefile.Directive[settings]{
 				if err != nil {
 					return err
 				}
-				s.zones.Except = append(s.zones.Except, name)
+				s.zones.Except(name)
 			}
 			return nil
 		}),

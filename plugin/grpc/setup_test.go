@@ -34,7 +34,7 @@ func TestSettings(t *testing.T) {
 	if got := strings.Join(s.targets, " "); got != "192.0.2.1:53 [::1]:54 [::2]:53 [fe80::1%lo]:53 192.0.2.2:53 192.0.2.3:55 192.0.2.4:443 [::3]:443 192.0.2.5:53 [2001:db8::5]:53 192.0.2.5:53 [2001:db8::5]:53 unix:///run/g.sock" {
 		t.Error(got)
 	}
-	if wire.Text(s.zones.From) != "example.org." || len(s.zones.Except) != 2 || s.policy.String() != "round_robin" || s.tls.ServerName != "dns.example" || !s.Fall.Through("y.x.example.org.") {
+	if wire.Text(s.zones.From) != "example.org." || len(s.zones.Excepted()) != 2 || s.policy.String() != "round_robin" || s.tls.ServerName != "dns.example" || !s.Fall.Through("y.x.example.org.") {
 		t.Errorf("%+v", &s)
 	}
 }

@@ -10,12 +10,33 @@ import (
 	"github.com/miekg/dns"
 )
 
-// Zones is the names in From that are in none of Except. All are lower-case names in wire form. A Zones may be used
-// by any number of goroutines while it does not change.
+// Zones is the names in From that are in none of those that Except was told of. From is a lower-case name in wire form. A Zones may be
+// used by any number of goroutines while it does not change; a copy of it shares what is excepted.
 type Zones struct {
 	From   []byte
-	Except [][]byte
+	except [][]byte
+	index  *wire.Suffixes[struct{}] // of except; nil while there are few
 }
+
+// few is how many names are gone through faster than found in an index.
+const few = 8
+
+// Except leaves out names, lower-case and in wire form, and all below them.
+func (z *Zones) Except(names ...[]byte) {
+	z.except = append(z.except, names...)
+	if len(z.except) <= few {
+		return
+	}
+	if z.index == nil {
+		z.index, names = new(wire.Suffixes[struct{}]), z.except
+	}
+	for _, name := range names {
+		z.index.Set(name, struct{}{})
+	}
+}
+
+// Excepted is what is left out, in the order in which Except was told.
+func (z *Zones) Excepted() [][]byte { return z.except }
 
 // Match reports whether q's name is one of them.
 func (z *Zones) Match(q *wire.Query) bool { return z.Cover(q.Lower()) }
@@ -43,7 +64,11 @@ func (z *Zones) Cover(name []byte) bool {
 	if len(name) == len(z.From) {
 		return true
 	}
-	for _, zone := range z.Except {
+	if z.index != nil {
+		_, ok := z.index.Longest(name)
+		return !ok
+	}
+	for _, zone := range z.except {
 		if wire.Below(name, zone) {
 			return false
 		}

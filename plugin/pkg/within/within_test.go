@@ -1,6 +1,8 @@
 package within_test
 
 import (
+	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -11,7 +13,8 @@ import (
 )
 
 func TestCover(t *testing.T) {
-	z := within.Zones{From: wire.MustName("example.org."), Except: [][]byte{wire.MustName("a.example.org."), wire.MustName("example.org.")}}
+	z := within.Zones{From: wire.MustName("example.org.")}
+	z.Except(wire.MustName("a.example.org."), wire.MustName("example.org."))
 	for name, want := range map[string]bool{
 		"example.org.": true, "b.example.org.": false, "a.example.org.": false, "org.": false, "notexample.org.": false,
 	} {
@@ -19,7 +22,8 @@ func TestCover(t *testing.T) {
 			t.Errorf("%s: %v", name, got)
 		}
 	}
-	z.Except = z.Except[:1]
+	z = within.Zones{From: wire.MustName("example.org.")}
+	z.Except(wire.MustName("a.example.org."))
 	for name, want := range map[string]bool{"b.example.org.": true, "a.example.org.": false, "x.a.example.org.": false} {
 		if got := z.Cover(wire.MustName(name)); got != want {
 			t.Errorf("%s: %v", name, got)
@@ -27,6 +31,46 @@ func TestCover(t *testing.T) {
 	}
 	if z.MatchMsg(new(dns.Msg)) || !(&within.Zones{From: wire.Root}).MatchMsg(new(dns.Msg)) {
 		t.Error("a message without question is about the root")
+	}
+}
+
+// Many excepted names are decided about as one by one, however they were told of.
+func TestManyExcepted(t *testing.T) {
+	name := func(i int) string {
+		return []string{"", "x.", "www."}[i%3] + fmt.Sprintf("z%d.", i/9) + []string{"", "sub.", "example."}[i/3%3] + "example.org."
+	}
+	for n := range 40 {
+		z := within.Zones{From: wire.MustName("example.org.")}
+		var excepted []string
+		for i := range n {
+			excepted = append(excepted, name(7*i%100))
+			z.Except(wire.MustName(excepted[i]))
+		}
+		if len(z.Excepted()) != n {
+			t.Fatal(n, len(z.Excepted()))
+		}
+		for i := range 200 {
+			want := !slices.ContainsFunc(excepted, func(e string) bool { return dns.IsSubDomain(e, name(i)) })
+			if got := z.Cover(wire.MustName(name(i))); got != want {
+				t.Errorf("%s with %v excepted: %v", name(i), excepted, got)
+			}
+		}
+	}
+}
+
+func BenchmarkCover(b *testing.B) {
+	q := wire.MustName("www.internal.example.org.")
+	for _, n := range []int{1, 8, 9, 100, 10000} {
+		z := within.Zones{From: wire.Root}
+		for i := range n {
+			z.Except(wire.MustName(fmt.Sprintf("z%d.example.org.", i)))
+		}
+		b.Run(fmt.Sprint(n), func(b *testing.B) {
+			b.ReportAllocs()
+			for b.Loop() {
+				z.Cover(q)
+			}
+		})
 	}
 }
 
@@ -45,7 +89,8 @@ func TestZone(t *testing.T) {
 func FuzzMatch(f *testing.F) {
 	f.Add("www.example.org.")
 	f.Add("Internal.Example.org.")
-	z := within.Zones{From: wire.MustName("example.org."), Except: [][]byte{wire.MustName("internal.example.org.")}}
+	z := within.Zones{From: wire.MustName("example.org.")}
+	z.Except(wire.MustName("internal.example.org."))
 	f.Fuzz(func(t *testing.T, name string) {
 		m := new(dns.Msg).SetQuestion(name, dns.TypeA)
 		b, err := m.Pack()
