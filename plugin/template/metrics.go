@@ -1,7 +1,10 @@
 package template
 
 import (
+	"context"
+
 	"github.com/coredns/coredns/plugin"
+	"github.com/coredns/coredns/plugin/metrics"
 
 	"github.com/miekg/dns"
 	"github.com/prometheus/client_golang/prometheus"
@@ -38,6 +41,11 @@ func (t *template) countFrom0(server, view string) {
 			}
 		}
 	}
+}
+
+// labelsOf are the labels of a query that a template is for.
+func labelsOf(ctx context.Context, d *data) []string {
+	return []string{metrics.WithServer(ctx), d.Zone, metrics.WithView(ctx), labelOf(d.Class, dns.StringToClass), labelOf(d.Type, dns.StringToType)}
 }
 
 // labelOf is the label of a type or a class: those without a name have one in common, as anybody may ask for any.

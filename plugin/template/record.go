@@ -20,9 +20,10 @@ import (
 type record struct {
 	text *gotemplate.Template
 	// fixed is the record itself if the text has no more to fill in than, perhaps, .Name as its owner.
-	fixed dns.RR
-	owned bool  // the owner is .Name
-	never error // why the text can never be a record; nil if it may be one
+	fixed  dns.RR
+	owned  bool   // the owner is .Name
+	packed []byte // fixed in wire form; nil unless the template is settled
+	never  error  // why the text can never be a record; nil if it may be one
 }
 
 var functions = gotemplate.FuncMap{

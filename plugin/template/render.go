@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"github.com/coredns/coredns/plugin/pkg/cache"
+	"github.com/coredns/coredns/plugin/pkg/wire"
 
 	"github.com/miekg/dns"
 )
@@ -12,6 +13,8 @@ import (
 type rendered struct {
 	name, class, qtype string
 	sections           [3][]dns.RR
+	wire               [3][]byte // the same in wire form, with names in full
+	broken             bool      // there is no such form
 }
 
 // keep is how many questions a stanza remembers.
@@ -39,15 +42,42 @@ func (t *template) records(d *data, labels []string) (sections [3][]dns.RR, err 
 	if t.kept == nil {
 		return t.render(d, labels)
 	}
-	key := cache.Hash([]byte(d.Name + " " + d.Class + " " + d.Type))
-	if k, ok := t.kept.Get(key); ok && k.name == d.Name && k.class == d.Class && k.qtype == d.Type {
-		return copied(k.sections), nil
-	}
-	if sections, err = t.render(d, labels); err != nil {
+	k, err := t.forQuestion(d, labels)
+	if err != nil {
 		return sections, err
 	}
-	t.kept.Add(key, &rendered{d.Name, d.Class, d.Type, copied(sections)})
-	return sections, nil
+	return copied(k.sections), nil
+}
+
+// forQuestion is what t makes of d's question: what was kept, or is kept now. labels are as those of records.
+func (t *template) forQuestion(d *data, labels []string) (*rendered, error) {
+	key := cache.Hash([]byte(d.Name + " " + d.Class + " " + d.Type))
+	if k, ok := t.kept.Get(key); ok && k.name == d.Name && k.class == d.Class && k.qtype == d.Type {
+		return k, nil
+	}
+	sections, err := t.render(d, labels)
+	if err != nil {
+		return nil, err
+	}
+	k := newRendered(d, sections)
+	t.kept.Add(key, k)
+	return k, nil
+}
+
+// newRendered is sections as what was rendered for d. It takes them over.
+func newRendered(d *data, sections [3][]dns.RR) *rendered {
+	k := &rendered{name: d.Name, class: d.Class, qtype: d.Type, sections: sections}
+	for s, rrs := range sections {
+		for _, rr := range rrs {
+			var err error
+			if k.wire[s], err = wire.AppendRR(k.wire[s], rr); err != nil {
+				k.wire = [3][]byte{} // it goes as a message, where the error is told
+				k.broken = true
+				return k
+			}
+		}
+	}
+	return k
 }
 
 // copied copies the records, as who comes after us may change them.
@@ -60,6 +90,7 @@ func copied(sections [3][]dns.RR) (out [3][]dns.RR) {
 	return out
 }
 
+// render makes the records of all sections. A failure is counted with labels, unless there are none.
 func (t *template) render(d *data, labels []string) (sections [3][]dns.RR, err error) {
 	for s := range t.sections {
 		for i := range t.sections[s] {
@@ -71,7 +102,9 @@ func (t *template) render(d *data, labels []string) (sections [3][]dns.RR, err e
 					failures = rrFailures
 				}
 				text := r.text.Tree.Root.String()
-				failures.WithLabelValues(append(append([]string(nil), labels...), sectionNames[s], text)...).Inc()
+				if labels != nil {
+					failures.WithLabelValues(append(append([]string(nil), labels...), sectionNames[s], text)...).Inc()
+				}
 				return sections, fmt.Errorf("%s %q for %s: %w", sectionNames[s], text, d.Name, err)
 			}
 			if rr != nil {

@@ -142,9 +142,10 @@ func newHandler(c *caddy.Controller) (Handler, error) {
 			}
 		}
 		if len(t.regex) == 0 {
-			t.regex = []*regexp.Regexp{regexp.MustCompile(".*")}
+			t.regex = []*regexp.Regexp{anyName}
 		}
 		t.remember()
+		t.settle()
 		h.Templates = append(h.Templates, t)
 		for _, z := range t.zones {
 			if !slices.Contains(h.Zones, z) {

@@ -28,6 +28,8 @@ type template struct {
 	fall         fall.F
 	upstream     Upstreamer
 	kept         *cache.Cache[*rendered] // what was rendered; nil if it depends on more than the question
+	settled      bool                    // by the question: it answers in the wire lane, too
+	counted      *counted
 }
 
 // The sections of a reply.
@@ -79,20 +81,23 @@ const (
 	refuses // for it, but its name is none of those that it has answers for
 )
 
-// concerns reports whether t is for such queries at all, and in which of its zones.
-func (t *template) concerns(name string, class, qtype uint16) bool {
-	return (t.class == dns.ClassANY || class == dns.ClassANY || class == t.class) &&
-		(t.qtype == dns.TypeANY || qtype == dns.TypeANY || qtype == t.qtype) &&
-		plugin.Zones(t.zones).Matches(name) != ""
+// concerns is the zone of t that such queries are in, "" if it is not for them.
+func (t *template) concerns(name string, class, qtype uint16) (zone string) {
+	if (t.class == dns.ClassANY || class == dns.ClassANY || class == t.class) &&
+		(t.qtype == dns.TypeANY || qtype == dns.TypeANY || qtype == t.qtype) {
+		zone = plugin.Zones(t.zones).Matches(name)
+	}
+	return zone
 }
 
 // match looks whether t answers the query.
 func (t *template) match(ctx context.Context, state *request.Request) (*data, verdict, error) {
-	if !t.concerns(state.Name(), state.QClass(), state.QType()) {
+	zone := t.concerns(state.Name(), state.QClass(), state.QType())
+	if zone == "" {
 		return nil, passes, nil
 	}
 	d := &data{
-		Zone:     plugin.Zones(t.zones).Matches(state.Name()),
+		Zone:     zone,
 		Name:     state.Name(),
 		Class:    state.Class(),
 		Type:     state.Type(),

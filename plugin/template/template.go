@@ -5,7 +5,8 @@
 //	reply ◀── CNAME followed ◀── stanza.sections: texts or records ◀────────┘
 //
 // The template directives of a server block make one Handler, which tries them in order. What is rendered
-// from nothing but the question is kept for the next one who asks the same. Start at Handler.ServeDNS.
+// from nothing but the question is kept for the next one who asks the same; wire.go answers with it without a message. Start at
+// Handler.ServeDNS.
 package template
 
 import (
@@ -13,9 +14,7 @@ import (
 	"slices"
 
 	"github.com/coredns/coredns/plugin"
-	"github.com/coredns/coredns/plugin/metrics"
 	"github.com/coredns/coredns/plugin/pkg/upstream"
-	"github.com/coredns/coredns/plugin/pkg/wire"
 	"github.com/coredns/coredns/request"
 
 	"github.com/miekg/dns"
@@ -62,23 +61,9 @@ func (h Handler) ServeDNS(ctx context.Context, w dns.ResponseWriter, r *dns.Msg)
 	return plugin.NextOrFailure(h.Name(), h.Next, ctx, w, r)
 }
 
-// ServeWire implements plugin.WireHandler. Texts are rendered from messages; queries that no template may concern go on.
-func (h Handler) ServeWire(ctx context.Context, w *wire.Reply, q *wire.Query) wire.Outcome {
-	name := wire.Text(q.Lower())
-	for i := range h.Templates {
-		if t := &h.Templates[i]; t.concerns(name, q.Class(), q.Type()) {
-			return wire.Unpack
-		}
-	}
-	return plugin.NextWire(h.Name(), h.Next, ctx, w, q)
-}
-
-// WireSelf implements plugin.WireHandler.
-func (h Handler) WireSelf() plugin.Handler { return h }
-
 // answer writes the reply of t.
 func (t *template) answer(ctx context.Context, state *request.Request, data *data) (int, error) {
-	labels := []string{metrics.WithServer(ctx), data.Zone, metrics.WithView(ctx), labelOf(data.Class, dns.StringToClass), labelOf(data.Type, dns.StringToType)}
+	labels := labelsOf(ctx, data)
 	matches.WithLabelValues(labels...).Inc()
 	if t.rcode == dns.RcodeServerFailure {
 		if t.ede == nil {

@@ -288,27 +288,6 @@ func TestMetrics(t *testing.T) {
 	}
 }
 
-func TestServeWire(t *testing.T) {
-	h := serving(t, addresses)
-	passed := false
-	h.Next = &passing{&passed}
-	for ask, unpacks := range map[string]bool{
-		"a.example.org. A": true, "a.example.org. MX": false, "a.example.com. A": false, "A.EXAMPLE.net. HINFO": true,
-	} {
-		name, typ, _ := strings.Cut(ask, " ")
-		b, _ := new(dns.Msg).SetQuestion(name, dns.StringToType[typ]).Pack()
-		q, w := new(wire.Query), new(wire.Reply)
-		if !q.Parse(b) {
-			t.Fatal("not eligible")
-		}
-		passed = false
-		out := h.ServeWire(context.Background(), w, q)
-		if (out == wire.Unpack) != unpacks || passed == unpacks {
-			t.Errorf("%s: %v, passed on %v", ask, out, passed)
-		}
-	}
-}
-
 type passing struct{ passed *bool }
 
 func (p *passing) Name() string             { return "passing" }

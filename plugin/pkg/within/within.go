@@ -10,8 +10,8 @@ import (
 	"github.com/miekg/dns"
 )
 
-// Zones is the names in From that are in none of those that Except was told of. From is a lower-case name in wire form. A Zones may be
-// used by any number of goroutines while it does not change; a copy of it shares what is excepted.
+// Zones is the names in From that are in none of those that Except was told of. From is a lower-case name in wire form.
+// A Zones may be used by any number of goroutines while it does not change; a copy of it shares what is excepted.
 type Zones struct {
 	From   []byte
 	except [][]byte
