@@ -17,7 +17,7 @@ type store struct {
 	counts   atomic.Pointer[counts] // where evictions are counted; nil until something was kept
 	class    int                    // in counts
 	large    atomic.Bool            // it was, when somebody looked; see isLarge
-	shards   atomic.Pointer[[shards]shard]
+	shards   [shards]atomic.Pointer[shard] // nil before the first entry
 }
 
 const (
@@ -27,33 +27,35 @@ const (
 
 func newStore(capacity int, b *budget, class int) *store {
 	s := &store{capacity: int64(max(capacity, minCapacity)), budget: b, octets: new(atomic.Int64), class: class}
-	s.shards.Store(unused)
 	b.join(s)
 	return s
 }
 
-// unused are the shards of all stores that never had an entry, ended those of such as have ended then: a Corefile may have ten thousand caches, most of
-// which are asked for nothing.
-var unused, ended = newShards(false), newShards(true)
+// A Corefile may have ten thousand caches, most of which are asked for little: a shard is made for its first entry. Until then nothing is in it, and when the
+// store has ended before, nothing will be.
+var nothing, ended = newShard(false), newShard(true)
 
-func newShards(closed bool) *[shards]shard {
-	all := new([shards]shard)
-	for i := range all {
-		all[i].table.Store(noEntries)
-		all[i].closed = closed
-	}
-	return all
+func newShard(closed bool) *shard {
+	sh := &shard{closed: closed}
+	sh.table.Store(noEntries)
+	return sh
 }
 
-// shard is where an entry with that hash is, if there is one.
-func (s *store) shard(hash uint64) *shard { return &s.shards.Load()[hash%shards] }
+// shard is where an entry with that hash is, if there is one. Nothing may be put there.
+func (s *store) shard(hash uint64) *shard {
+	if sh := s.shards[hash%shards].Load(); sh != nil {
+		return sh
+	}
+	return nothing
+}
 
 // room is the shard to put an entry with that hash into.
 func (s *store) room(hash uint64) *shard {
-	if s.shards.Load() == unused {
-		s.shards.CompareAndSwap(unused, newShards(false))
+	at := &s.shards[hash%shards]
+	if at.Load() == nil {
+		at.CompareAndSwap(nil, newShard(false))
 	}
-	return s.shard(hash)
+	return at.Load()
 }
 
 // get is the entry of k, nil if there is none.
@@ -155,9 +157,9 @@ func (s *store) exchange(came *entry, went ...*entry) {
 
 // clear gives back what the store holds; it takes nothing any more.
 func (s *store) clear() {
-	s.shards.CompareAndSwap(unused, ended)
-	for i := range uint64(shards) {
-		sh := s.shard(i)
+	for i := range s.shards {
+		s.shards[i].CompareAndSwap(nil, ended)
+		sh := s.shards[i].Load()
 		sh.mu.Lock()
 		for e := range sh.table.Load().all {
 			s.exchange(nil, e)

@@ -104,8 +104,8 @@ func TestStoreReplacesInPlace(t *testing.T) {
 		}
 	}
 	queued := 0
-	for i := range s.shards.Load() {
-		for _, l := range s.shards.Load()[i].classes {
+	for i := range s.shards {
+		for _, l := range s.shard(uint64(i)).classes {
 			queued += l.small.n + l.main.n
 		}
 	}
@@ -202,8 +202,8 @@ func TestCheapGivesWay(t *testing.T) {
 	const size, some = 64 * shards, 2 * shards
 	s := newStore(size, unbounded(), 0)
 	kinds := func() (n [costs]int) {
-		for i := range s.shards.Load() {
-			for c, l := range s.shards.Load()[i].classes {
+		for i := range s.shards {
+			for c, l := range s.shard(uint64(i)).classes {
 				n[c] += l.live
 			}
 		}
@@ -263,8 +263,8 @@ func TestStoreIsConsistent(t *testing.T) {
 		}
 	}
 	n, octets := 0, int64(0)
-	for i := range s.shards.Load() {
-		sh := &s.shards.Load()[i]
+	for i := range s.shards {
+		sh := s.shard(uint64(i))
 		inTable, of := 0, [costs]int{}
 		for e := range sh.table.Load().all {
 			inTable++
@@ -306,8 +306,8 @@ func TestQueuesStayShort(t *testing.T) {
 			s.cut(testEntry(i))
 		}
 	}
-	for i := range s.shards.Load() {
-		if sh := &s.shards.Load()[i]; len(sh.classes[costRemote].small.ring) > 64 || sh.live != 0 {
+	for i := range s.shards {
+		if sh := s.shard(uint64(i)); len(sh.classes[costRemote].small.ring) > 64 || sh.live != 0 {
 			t.Fatalf("shard %d: %d live, room for %d in the queue", i, sh.live, len(sh.classes[costRemote].small.ring))
 		}
 	}
@@ -387,8 +387,8 @@ func TestStoresConcurrently(t *testing.T) {
 	}
 	wg.Wait()
 	n, octets := int64(0), int64(0)
-	for i := range all[1].shards.Load() {
-		sh := &all[1].shards.Load()[i]
+	for i := range all[1].shards {
+		sh := all[1].shard(uint64(i))
 		for e := range sh.table.Load().all {
 			n += e.weight()
 			octets += e.size()
@@ -429,10 +429,10 @@ func TestUnusedStore(t *testing.T) {
 	e := testEntry(1)
 	k := e.key()
 	used.add(e)
-	if idle.shards.Load() != unused || idle.get(&k) != nil || idle.len() != 0 || used.get(&k) != e {
+	if made(idle) != 0 || made(used) != 1 || idle.get(&k) != nil || idle.len() != 0 || used.get(&k) != e {
 		t.Error("what is put into one store is in the other")
 	}
-	if idle.sweep(0, func(*entry) bool { return true }) != 0 || idle.letGo(0, nil) || idle.shards.Load() != unused {
+	if idle.sweep(0, func(*entry) bool { return true }) != 0 || idle.letGo(0, nil) || made(idle) != 0 {
 		t.Error("an unused store gave something up")
 	}
 	for _, s := range []*store{idle, used} {
@@ -447,20 +447,33 @@ func TestUnusedStore(t *testing.T) {
 	}
 }
 
+// made is how many shards a store has.
+func made(s *store) (n int) {
+	for i := range s.shards {
+		if s.shards[i].Load() != nil {
+			n++
+		}
+	}
+	return n
+}
+
 // Many put the first entry at one time.
 func TestFirstEntries(t *testing.T) {
 	for range 50 {
 		s := newStore(2000, unbounded(), 0)
 		var wg sync.WaitGroup
 		for i := range 8 {
-			wg.Go(func() { s.add(testEntry(i)) })
+			e := testEntry(i)
+			e.hash = shards * uint64(i) // all in one shard
+			wg.Go(func() { s.add(e) })
 		}
 		wg.Wait()
 		if s.len() != 8 {
 			t.Fatalf("%d of 8 entries are left", s.len())
 		}
 		for i := range 8 {
-			if e := testEntry(i); s.has(e) == nil {
+			e := testEntry(i)
+			if e.hash = shards * uint64(i); s.has(e) == nil {
 				t.Fatalf("entry %d is lost", i)
 			}
 		}
