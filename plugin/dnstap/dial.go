@@ -107,6 +107,14 @@ func (d *dialer) run(s *stream) {
 		}
 		s, _ = d.dial()
 	}
+	// lost is gone for a peer that cannot say so. Systems hold on to one for a quarter of an hour, and take frames for it.
+	lost := func() bool {
+		if !unheard(s.Conn, lostAfter) {
+			return false
+		}
+		d.logger.Warningf("Nothing arrives at %s any more: connecting again, what was sent last may be lost", d.addr)
+		return true
+	}
 	for {
 		begun := d.begun
 		if s == nil {
@@ -114,13 +122,13 @@ func (d *dialer) run(s *stream) {
 		}
 		select {
 		case <-begun:
-			if d.gather(d.quit); d.write(s, between) != nil {
+			if d.gather(d.quit); d.write(s, between) != nil || lost() {
 				again()
 			}
 			between() // its turn may not come while frames wait
 		case <-report.C:
 			d.report(d.logger)
-			if s == nil || gone(s) {
+			if s == nil || gone(s) || lost() {
 				again()
 			}
 		case <-d.quit:

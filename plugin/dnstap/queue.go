@@ -22,6 +22,7 @@ const (
 	lastTime      = 2 * time.Second // for what waits at the end
 	gatherTime    = 100 * time.Millisecond
 	reportEvery   = 10 * time.Second
+	lostAfter     = 7        // times that something was sent again, in 25 s on a quick link: most outages are shorter
 	queueUnit     = 10000    // frames
 	queueSpace    = 64 << 20 // octets of so many frames, at most
 	keptSpace     = 1 << 20  // octets of a buffer that is kept
