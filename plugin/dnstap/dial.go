@@ -1,6 +1,7 @@
 package dnstap
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"net"
@@ -13,6 +14,7 @@ import (
 // dialer is the sink of one peer that is connected to. Its queue goes on while there is no connection.
 type dialer struct {
 	*queue
+	patience      uint8 // how often something is sent again before the connection is lost; 0 is lostAfter
 	network, addr string
 	tls           *tls.Config // nil for plain connections
 	sendBuffer    int         // octets, for TCP
@@ -109,7 +111,7 @@ func (d *dialer) run(s *stream) {
 	}
 	// lost is gone for a peer that cannot say so. Systems hold on to one for a quarter of an hour, and take frames for it.
 	lost := func() bool {
-		if !unheard(s.Conn, lostAfter) {
+		if !unheard(s.Conn, cmp.Or(d.patience, lostAfter)) {
 			return false
 		}
 		d.logger.Warningf("Nothing arrives at %s any more: connecting again, what was sent last may be lost", d.addr)
