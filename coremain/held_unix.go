@@ -44,12 +44,15 @@ func holdSignals() (release func()) {
 					later = append(later, s)
 				}
 			case <-started:
+				more := newRequests() // from now on
+				before := seen(held)
+				more.add(append(later, before...)...)
 				trapSignals()
 				awaitCaddy()
 				signal.Stop(held) // what has come by now stands in held, or Caddy is told
-				for _, s := range append(later, seen(held)...) {
-					raise(s)
-				}
+				end(before, true)
+				end(seen(held), false)
+				go more.see()
 				return
 			}
 		}
@@ -122,15 +125,22 @@ func caddyWaits(stacks []byte) bool {
 	return true
 }
 
-// seen is what is left in held. Caddy may have seen it, too. That does no harm but for interrupts: a second one ends
-// the process at once.
+// seen is what is left in held.
 func seen(held chan os.Signal) (all []os.Signal) {
 	for len(held) > 0 {
-		if s := <-held; s != os.Interrupt {
-			all = append(all, s)
-		}
+		all = append(all, <-held)
 	}
 	return all
+}
+
+// end raises again what asks for the end. Caddy may have been told, too, if it has asked for signals by then. That does
+// no harm but for interrupts: a second one ends the process at once.
+func end(signals []os.Signal, unheard bool) {
+	for _, s := range signals {
+		if !asksForMore(s) && (unheard || s != os.Interrupt) {
+			raise(s)
+		}
+	}
 }
 
 // insistEvery is how often the end is asked for again.

@@ -179,17 +179,7 @@ func TestSignalsWhileStarting(t *testing.T) {
 			t.Errorf("%v: ended with %v, %v", signals, state, err)
 		}
 		if last == syscall.SIGUSR2 { // the successor goes on
-			pid := program.Process.Pid
-			for deadline := time.Now().Add(20 * time.Second); pid == program.Process.Pid || pid == 0; { // it writes its number a little later
-				text, _ := os.ReadFile(corefile + ".pid")
-				time.Sleep(time.Millisecond)
-				if pid, _ = strconv.Atoi(strings.TrimSpace(string(text))); time.Now().After(deadline) {
-					t.Fatalf("no successor: %q", text)
-				}
-			}
-			if err := syscall.Kill(pid, syscall.SIGTERM); err != nil {
-				t.Errorf("no successor %d: %v", pid, err)
-			}
+			endSuccessor(t, corefile, program.Process.Pid)
 		}
 		io.Copy(io.Discard, lines) // until all have ended
 	}
@@ -226,6 +216,71 @@ func TestEndDuringReload(t *testing.T) {
 	until("no such line")
 	if err := program.Wait(); err != nil {
 		t.Errorf("ended with %v", err)
+	}
+}
+
+// An upgrade is not forgotten when it is asked for during a reload, and another reload waits already. Each reload comes
+// once.
+func TestUpgradeDuringReload(t *testing.T) {
+	folder := t.TempDir()
+	corefile, starts := filepath.Join(folder, "Corefile"), filepath.Join(folder, "go")
+	for file, text := range map[string]string{corefile: "example.org:0 {\n slow\n}\n", starts: ""} {
+		if err := os.WriteFile(file, []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	program, out := begin(t, corefile)
+	stuck := time.AfterFunc(30*time.Second, func() { program.Process.Kill() })
+	defer stuck.Stop()
+	lines := bufio.NewScanner(out)
+	reloads, upgrades := 0, 0
+	until := func(text string) {
+		for lines.Scan() {
+			if strings.Contains(lines.Text(), "SIGUSR1: Reloading") {
+				reloads++
+			}
+			if strings.Contains(lines.Text(), "SIGUSR2: Upgrading") {
+				upgrades++
+			}
+			if strings.Contains(lines.Text(), text) {
+				return
+			}
+		}
+		t.Errorf("no %q", text)
+	}
+	until("compatible with")
+	os.Remove(starts)
+	program.Process.Signal(syscall.SIGUSR1)
+	until("starting")
+	for _, s := range []syscall.Signal{syscall.SIGUSR1, syscall.SIGUSR2, syscall.SIGUSR2} { // one waits, and the others find no place
+		program.Process.Signal(s)
+		time.Sleep(50 * time.Millisecond)
+	}
+	time.Sleep(3 * askAgainEvery)
+	if err := os.WriteFile(starts, nil, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	until("Upgrade finished")
+	if state, err := program.Process.Wait(); err != nil || !state.Success() || reloads != 2 || upgrades != 1 {
+		t.Errorf("%d reloads and %d upgrades; ended with %v, %v", reloads, upgrades, state, err)
+	}
+	endSuccessor(t, corefile, program.Process.Pid)
+	io.Copy(io.Discard, out) // until all have ended
+}
+
+// endSuccessor ends the process that has taken the place of the one with pid.
+func endSuccessor(t *testing.T, corefile string, pid int) {
+	t.Helper()
+	next := pid
+	for deadline := time.Now().Add(20 * time.Second); next == pid || next == 0; { // it writes its number a little later
+		text, _ := os.ReadFile(corefile + ".pid")
+		time.Sleep(time.Millisecond)
+		if next, _ = strconv.Atoi(strings.TrimSpace(string(text))); time.Now().After(deadline) {
+			t.Fatalf("no successor: %q", text)
+		}
+	}
+	if err := syscall.Kill(next, syscall.SIGTERM); err != nil {
+		t.Errorf("no successor %d: %v", next, err)
 	}
 }
 

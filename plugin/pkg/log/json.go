@@ -39,6 +39,7 @@ func JSON() bool { return structured.Load() != nil }
 type bridge struct{}
 
 func (bridge) Write(line []byte) (int, error) {
+	tellHearer(line)
 	record(infoLevel, "", strings.TrimSuffix(string(line), "\n"))
 	Flush()
 	return len(line), nil

@@ -29,6 +29,7 @@ type patient struct{ *os.File }
 
 // Write gathers a line, and has it written. The standard logger must not be asked for anything here: it holds its lock.
 func (p *patient) Write(line []byte) (int, error) {
+	tellHearer(line)
 	gather(p.File, line)
 	Flush()
 	return len(line), nil
