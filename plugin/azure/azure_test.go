@@ -298,6 +298,7 @@ func TestPagesThatAreNone(t *testing.T) {
 
 func TestErrors(t *testing.T) {
 	for text, want := range map[string]string{
+		"azure g:a..b":                  `invalid resource group/zone: "g:a..b"`,
 		"azure :":                       `invalid resource group/zone: ":"`,
 		"azure g:z g:z":                 `conflicting zone: "z"`,
 		"azure g:z {\ntenant\n}":        "usage: tenant TENANT_ID",

@@ -10,6 +10,7 @@ import (
 
 	"github.com/coredns/coredns/core/dnsserver"
 	"github.com/coredns/coredns/plugin"
+	"github.com/coredns/coredns/plugin/file/mirror"
 	"github.com/coredns/coredns/plugin/pkg/corefile"
 	"github.com/coredns/coredns/plugin/pkg/fall"
 
@@ -49,7 +50,7 @@ var directive = corefile.Define(&corefile.Directive[settings]{
 		s.fresh = nil
 		for _, arg := range l.Args {
 			group, zone, ok := strings.Cut(arg, ":")
-			if !ok || group == "" || zone == "" {
+			if !ok || group == "" || !mirror.IsZone(zone) {
 				return fmt.Errorf("invalid resource group/zone: %q", arg)
 			}
 			id := group + separator + zone

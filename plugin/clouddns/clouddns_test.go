@@ -286,6 +286,7 @@ func TestErrors(t *testing.T) {
 		return path
 	}
 	for text, want := range map[string]string{
+		"clouddns a..b:p:z":                                          `invalid zone "a..b:p:z"`,
 		"clouddns ::":                                                `invalid zone "::"`,
 		"clouddns example.org":                                       `invalid zone "example.org"`,
 		"clouddns example.org.:p:":                                   `invalid zone "example.org.:p:"`,

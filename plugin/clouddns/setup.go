@@ -11,6 +11,7 @@ import (
 
 	"github.com/coredns/coredns/core/dnsserver"
 	"github.com/coredns/coredns/plugin"
+	"github.com/coredns/coredns/plugin/file/mirror"
 	"github.com/coredns/coredns/plugin/pkg/corefile"
 	"github.com/coredns/coredns/plugin/pkg/fall"
 	"github.com/coredns/coredns/plugin/pkg/upstream"
@@ -38,7 +39,7 @@ var directive = corefile.Define(&corefile.Directive[settings]{
 		s.keys = map[string][]string{}
 		for _, arg := range l.Args {
 			parts := strings.SplitN(arg, ":", 3)
-			if len(parts) != 3 || slices.Contains(parts, "") {
+			if len(parts) != 3 || slices.Contains(parts, "") || !mirror.IsZone(parts[0]) {
 				return fmt.Errorf("invalid zone %q", arg)
 			}
 			zone, id := plugin.Name(parts[0]).Normalize(), parts[1]+":"+parts[2]

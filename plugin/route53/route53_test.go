@@ -215,6 +215,7 @@ func TestStartFails(t *testing.T) {
 
 func TestErrors(t *testing.T) {
 	for text, want := range map[string]string{
+		"route53 a..b:Z1":                               `invalid zone "a..b:Z1"`,
 		"route53 :":                                     `invalid zone ":"`,
 		"route53 example.org":                           `invalid zone "example.org"`,
 		"route53 example.org:1 example.org.:1":          `conflict zone "example.org.:1"`,

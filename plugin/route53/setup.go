@@ -13,6 +13,7 @@ import (
 
 	"github.com/coredns/coredns/core/dnsserver"
 	"github.com/coredns/coredns/plugin"
+	"github.com/coredns/coredns/plugin/file/mirror"
 	"github.com/coredns/coredns/plugin/pkg/corefile"
 	"github.com/coredns/coredns/plugin/pkg/fall"
 
@@ -48,7 +49,7 @@ var directive = corefile.Define(&corefile.Directive[settings]{
 		s.keys = map[string][]string{}
 		for _, arg := range l.Args {
 			zone, id, ok := strings.Cut(arg, ":")
-			if !ok || zone == "" || id == "" {
+			if !ok || id == "" || !mirror.IsZone(zone) {
 				return fmt.Errorf("invalid zone %q", arg)
 			}
 			zone = plugin.Name(zone).Normalize()

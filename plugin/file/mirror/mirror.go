@@ -93,6 +93,12 @@ const (
 	readTime = 5 * time.Minute
 )
 
+// IsZone reports whether text can be the name of a zone: New takes no other ones.
+func IsZone(text string) bool {
+	_, err := wire.LowerName(plugin.Name(text).Normalize())
+	return text != "" && err == nil
+}
+
 // New is a Mirror that has not read anything yet. A zone whose name is none is an error.
 func New(c Config) (*Mirror, error) {
 	m := &Mirror{Config: c, logger: log.NewWithPlugin(c.Plugin), byName: map[string][]*hosted{}, readTime: readTime}
