@@ -130,6 +130,15 @@ func (u *decision) remove(s *zone.Site, rec record) {
 	}
 }
 
+// orphans removes DS records where the update, as a whole, has left no zone cut: they belong to one (RFC 4035 §2.4).
+func (u *decision) orphans() {
+	for _, rec := range u.updates {
+		if s := u.c.At(rec.owner); s.Len(dns.TypeNS) == 0 && s.RemoveType(dns.TypeDS) {
+			u.skip("cut")
+		}
+	}
+}
+
 // serial is the zone's serial as the update has left it so far.
 func (u *decision) serial() (serial uint32) {
 	for rdata := range u.c.At(u.d.origin).RDatas(dns.TypeSOA) {

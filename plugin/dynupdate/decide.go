@@ -32,6 +32,7 @@ func (u *decision) run() (r result, ok bool) {
 			return faulty(dns.RcodeFormatError, rec), false
 		}
 	}
+	u.orphans()
 	if r, ok := u.limits(); !ok {
 		return r, false
 	}

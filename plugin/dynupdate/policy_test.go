@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"fmt"
 	"net/netip"
+	"regexp"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -384,6 +385,32 @@ func TestForms(t *testing.T) {
 		m.Ns = []dns.RR{rr}
 		if got := dns.RcodeToString[b.send(m).Rcode]; got != tc.rcode {
 			t.Errorf("%s: %s, want %s", tc.text, got, tc.rcode)
+		}
+	}
+}
+
+// TestDSAtCuts: DS records are at zone cuts (RFC 4035 §2.4), whatever the order in an update.
+func TestDSAtCuts(t *testing.T) {
+	b := newBed(t, t.TempDir(), "allow key. * DS")
+	for _, tc := range []struct{ up, want string }{
+		{"up IN sub.example.org. 60 DS 1 13 2 aa", "sub"},
+		{"up IN www.example.org. 60 DS 1 13 2 aa", "sub"},
+		{"up IN www.example.org. 60 DS 1 13 2 aa|up IN www.example.org. 60 NS ns.sub.example.org.", "sub www"},
+		{"up NONE sub.example.org. 0 NS ns.sub.example.org.|up IN sub.example.org. 60 NS ns1.example.org.", "sub www"},
+		{"up ANY sub.example.org. 0 NS", "www"},
+		{"up ANY www.example.org. 0 ANY", ""},
+	} {
+		if reply := b.send(newUpdate(t, strings.Split(tc.up, "|")...)); reply.Rcode != dns.RcodeSuccess {
+			t.Errorf("%s: %v", tc.up, reply)
+		}
+		var have []string
+		for _, name := range []string{"sub", "www"} {
+			if regexp.MustCompile(`(?m)^` + name + `\.example\.org\.\s.*\sDS\s`).MatchString(b.text()) {
+				have = append(have, name)
+			}
+		}
+		if got := strings.Join(have, " "); got != tc.want {
+			t.Errorf("%s: DS at %q, want %q", tc.up, got, tc.want)
 		}
 	}
 }
