@@ -11,6 +11,7 @@ import (
 
 	"github.com/coredns/coredns/plugin"
 	"github.com/coredns/coredns/plugin/pkg/transport"
+	"github.com/coredns/coredns/plugin/pkg/wire"
 
 	"github.com/coredns/caddy"
 	"github.com/miekg/dns"
@@ -150,7 +151,7 @@ func (w *keptReply) WriteMsg(m *dns.Msg) error {
 
 func (w *keptReply) Write(b []byte) (int, error) {
 	m := new(dns.Msg)
-	if w.err = m.Unpack(b); w.err == nil {
+	if w.err = wire.UnpackInto(m, b); w.err == nil {
 		w.reply = m
 	}
 	return len(b), w.err

@@ -134,10 +134,10 @@ func (p *passer) passSigned(ctx context.Context, w dns.ResponseWriter, r *dns.Ms
 		return dns.RcodeServerFailure, err
 	}
 	reply := new(dns.Msg)
-	if err := reply.Unpack(packed); err != nil {
+	if err := wire.UnpackInto(reply, packed); err != nil {
 		return dns.RcodeServerFailure, fmt.Errorf("the reply of the primary: %w", err)
 	}
-	if err := dns.TsigVerify(packed, key.Secret, mac, false); err != nil { // which writes to the packet
+	if err := keyring.Verify(packed, key.Secret, mac, false); err != nil { // which writes to the packet
 		return dns.RcodeServerFailure, fmt.Errorf("the reply of the primary: %w", err)
 	}
 	reply.Extra = reply.Extra[:len(reply.Extra)-1] // tsig signs for the client

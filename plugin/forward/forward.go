@@ -165,7 +165,7 @@ func (f *Forward) ServeDNS(ctx context.Context, w dns.ResponseWriter, r *dns.Msg
 	if f.scrubs {
 		t.reply = f.scrub(t.reply)
 	}
-	if err := m.Unpack(t.reply); err != nil {
+	if err := wire.UnpackInto(m, t.reply); err != nil {
 		return dns.RcodeServerFailure, err
 	}
 	if m.IsTsig() != nil {

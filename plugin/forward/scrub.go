@@ -76,7 +76,7 @@ func scrubbed(p *rrset.Message, reply []byte) []byte {
 		return reply
 	}
 	m := new(dns.Msg)
-	if m.Unpack(reply) != nil {
+	if wire.UnpackInto(m, reply) != nil {
 		return reply
 	}
 	kept := m.Answer[:0]

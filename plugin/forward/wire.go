@@ -69,7 +69,7 @@ func (f *Forward) WireSelf() plugin.Handler { return f }
 // load makes w an unusual reply.
 func load(w *wire.Reply, reply []byte) error {
 	m := new(dns.Msg)
-	if err := m.Unpack(reply); err != nil {
+	if err := wire.UnpackInto(m, reply); err != nil {
 		return err
 	}
 	return w.SetMsgOPT(m)

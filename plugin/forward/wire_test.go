@@ -28,6 +28,20 @@ func (s sleeper) Resume() { s <- struct{}{} }
 // serveWire runs one query in the wire lane, as often as it is parked, and returns the reply, nil if there is none.
 func serveWire(t testing.TB, f plugin.WireHandler, peer wire.Peer, r *dns.Msg) (m *dns.Msg, rcode, parked int, err error) {
 	t.Helper()
+	packet, rcode, parked, err := packetWire(t, f, peer, r)
+	if packet == nil {
+		return nil, rcode, parked, err
+	}
+	m = new(dns.Msg)
+	if err := m.Unpack(packet); err != nil {
+		t.Fatal(err)
+	}
+	return m, m.Rcode, parked, err
+}
+
+// packetWire is serveWire for a reply as a packet.
+func packetWire(t testing.TB, f plugin.WireHandler, peer wire.Peer, r *dns.Msg) (reply []byte, rcode, parked int, err error) {
+	t.Helper()
 	packet, perr := r.Pack()
 	if perr != nil {
 		t.Fatal(perr)
@@ -46,11 +60,7 @@ func serveWire(t testing.TB, f plugin.WireHandler, peer wire.Peer, r *dns.Msg) (
 		case out == wire.Done && w.Failed():
 			return nil, w.Rcode(), parked, w.Err()
 		case out == wire.Done:
-			m = new(dns.Msg)
-			if err := m.Unpack(w.Finish(&q, 1232)); err != nil {
-				t.Fatal(err)
-			}
-			return m, m.Rcode, parked, w.Err()
+			return w.Finish(&q, 1232), w.Rcode(), parked, w.Err()
 		case out == wire.Park && q.Awaited() != ended:
 			parked++
 			ended = q.Awaited()

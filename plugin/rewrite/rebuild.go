@@ -81,7 +81,7 @@ func (p *rewriting) throughMessage(w *wire.Reply, q *wire.Query) {
 	flags, _ := w.OPT()
 	err := w.Err()
 	m := new(dns.Msg)
-	if uerr := m.Unpack(w.End(wire.End{Limit: wire.MaxMessage, OPT: true, OPTFlags: flags})); uerr != nil {
+	if uerr := wire.UnpackInto(m, w.End(wire.End{Limit: wire.MaxMessage, OPT: true, OPTFlags: flags})); uerr != nil {
 		w.Fail(wire.ServFail, uerr)
 		return
 	}

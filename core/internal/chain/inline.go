@@ -135,7 +135,7 @@ func (c *inlineCall) TakeReply(w *wire.Reply, _ *dns.Msg) (taken bool, err error
 // Write makes the message that b holds the reply.
 func (c *inlineCall) Write(b []byte) (int, error) {
 	m := new(dns.Msg)
-	if err := m.Unpack(b); err != nil {
+	if err := wire.UnpackInto(m, b); err != nil {
 		return 0, err
 	}
 	return len(b), c.WriteMsg(m)

@@ -77,7 +77,7 @@ func (d *Writer) Send(b []byte) error { return d.keep(nil, bytes.Clone(b)) }
 // Write keeps the message that b holds, and b as its packed form: it goes out as it is.
 func (d *Writer) Write(b []byte) (int, error) {
 	m := new(dns.Msg)
-	if err := m.Unpack(b); err != nil {
+	if err := wire.UnpackInto(m, b); err != nil {
 		return 0, err
 	}
 	return len(b), d.keep(m, bytes.Clone(b))

@@ -34,7 +34,7 @@ func (f *Finisher) Verify(s *Signature, packet []byte, r *dns.Msg) {
 		s.status = dns.ErrSecret
 		return
 	}
-	s.status = dns.TsigVerify(packet, s.secret, "", false)
+	s.status = keyring.Verify(packet, s.secret, "", false)
 	if s.status == nil || errors.Is(s.status, dns.ErrTime) { // replies to all others are not signed
 		s.mac = t.MAC
 	}

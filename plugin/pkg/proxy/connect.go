@@ -5,6 +5,7 @@ import (
 	"net"
 	"sync"
 
+	"github.com/coredns/coredns/plugin/pkg/wire"
 	"github.com/coredns/coredns/request"
 
 	"github.com/miekg/dns"
@@ -50,7 +51,7 @@ func (p *Proxy) Connect(ctx context.Context, state request.Request, opts Options
 		return nil, local, proto, c.x.Err
 	}
 	reply := new(dns.Msg)
-	if err := reply.Unpack(c.reply); err != nil {
+	if err := wire.UnpackInto(reply, c.reply); err != nil {
 		return nil, local, proto, err
 	}
 	reply.Id = state.Req.Id

@@ -108,7 +108,7 @@ func Inspect(b []byte) (in Incoming, v Verdict) {
 // unpack is the slow way of Inspect.
 func (in *Incoming) unpack(b []byte) Verdict {
 	var m dns.Msg
-	err := m.Unpack(b)
+	err := wire.UnpackInto(&m, b)
 	switch {
 	case err == nil && (len(m.Answer) < in.Answers || len(m.Ns) < int(binary.BigEndian.Uint16(b[8:]))):
 		return CutShort // at the end of a record, where Unpack takes what there is for all

@@ -262,6 +262,10 @@ func opaque(typ uint16, rdata []byte) bool {
 		return NameLen(rdata) != 0
 	case 64, 65: // SVCB HTTPS
 		return len(rdata) > 2 && NameLen(rdata[2:]) != 0
+	case 20: // ISDN: miekg/dns writes a subaddress that is not there as an empty one
+		return len(rdata) > 0 && len(rdata) == 1+int(rdata[0])
+	case dns.TypeAMTRELAY, dns.TypeNXT:
+		return Misread(typ, rdata)
 	}
 	_, known := dns.TypeToRR[typ]
 	return !known // nobody compresses what he does not know (RFC 3597 §4)

@@ -1,12 +1,10 @@
 package wire
 
 import (
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"net"
 	"net/netip"
-	"slices"
 	"sync"
 
 	"github.com/miekg/dns"
@@ -128,46 +126,12 @@ func (w *Reply) Msg(r *dns.Msg) (*dns.Msg, error) {
 	end := EndFor(r, 0)
 	w.header(end.ID, end.Flags)
 	m := new(dns.Msg)
-	err := m.Unpack(w.buf)
-	if err != nil {
-		m, err = w.unpackOpenRelays(err)
-	}
-	if err != nil {
+	if err := UnpackInto(m, w.buf); err != nil {
 		return nil, fmt.Errorf("reply to %s: %w", r.Question[0].Name, err)
 	}
 	m.Question[0].Name = r.Question[0].Name
 	m.Rcode = w.Rcode()
 	return m, nil
-}
-
-// unpackOpenRelays unpacks what miekg/dns did not read with err if that may be for AMTRELAY records that leave
-// discovery open: it takes the bit that says so (RFC 8777 §4.2.2) for a type of relay. They are of type *dns.RFC3597.
-func (w *Reply) unpackOpenRelays(err error) (*dns.Msg, error) {
-	const unknown = 0xFFFE // for private use: data that nobody looks into (RFC 6895 §3.1)
-	var at []int
-	for i := range w.recs {
-		if data := w.RData(i); w.recs[i].Type == dns.TypeAMTRELAY && len(data) > 1 && data[1]&0x80 != 0 {
-			at = append(at, i)
-		}
-	}
-	if len(at) == 0 {
-		return nil, err
-	}
-	setTypes := func(typ uint16) {
-		for _, i := range at {
-			binary.BigEndian.PutUint16(w.buf[w.recs[i].TTL-4:], typ)
-		}
-	}
-	setTypes(unknown)
-	m := new(dns.Msg)
-	err = m.Unpack(w.buf)
-	setTypes(dns.TypeAMTRELAY)
-	if all := slices.Concat(m.Answer, m.Ns, m.Extra); err == nil {
-		for _, i := range at {
-			all[i].Header().Rrtype = dns.TypeAMTRELAY
-		}
-	}
-	return m, err
 }
 
 // SetMsg makes w the message m: its question, records and flags. OPT records are

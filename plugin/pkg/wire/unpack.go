@@ -49,7 +49,7 @@ func UnpackQuery(packet []byte) (*dns.Msg, error) {
 	return UnpackMsg(packet)
 }
 
-// UnpackMsg is the message that packet holds, as dns.Msg.Unpack reads it; what is not Affordable is ErrDear. Nothing of
+// UnpackMsg is the message that packet holds, as UnpackInto reads it; what is not Affordable is ErrDear. Nothing of
 // packet is kept. With an error, the message is as far as it was read.
 func UnpackMsg(packet []byte) (*dns.Msg, error) {
 	m := new(dns.Msg)
@@ -57,7 +57,7 @@ func UnpackMsg(packet []byte) (*dns.Msg, error) {
 		m.MsgHdr = Header(packet)
 		return m, ErrDear
 	}
-	return m, m.Unpack(packet)
+	return m, UnpackInto(m, packet)
 }
 
 // unpackPlain reads a query that has one question, and perhaps an OPT record without options, and nothing else. It

@@ -63,11 +63,10 @@ func RDataOf(rr dns.RR) (rdata []byte, err error) {
 	return rdata, err
 }
 
-// RR is the record as a dns.RR in memory of its own. An AMTRELAY record that leaves discovery open is a *dns.RFC3597:
-// miekg/dns takes the bit that says so (RFC 8777 §4.2.2) for a type of relay, which it does not read.
+// RR is the record as a dns.RR in memory of its own, of type *dns.RFC3597 if miekg/dns would misread its data.
 func (r Record) RR() (dns.RR, error) {
 	head := dns.RR_Header{Name: wire.Text(r.Owner), Rrtype: r.Type, Class: dns.ClassINET, Ttl: r.TTL, Rdlength: uint16(len(r.RData))}
-	if r.Type == dns.TypeAMTRELAY && len(r.RData) > 1 && r.RData[1]&0x80 != 0 {
+	if wire.Misread(r.Type, r.RData) {
 		return &dns.RFC3597{Hdr: head, Rdata: hex.EncodeToString(r.RData)}, nil
 	}
 	rr, _, err := dns.UnpackRRWithHeader(head, r.RData, 0)
@@ -92,7 +91,7 @@ func (r Record) line() (string, error) {
 	if err != nil {
 		return "", err
 	}
-	if _, opaque := rr.(*dns.RFC3597); opaque && r.Type == dns.TypeAMTRELAY {
+	if _, opaque := rr.(*dns.RFC3597); opaque && wire.Misread(r.Type, r.RData) {
 		return r.generic(), nil
 	}
 	if text := rr.String(); slices.Contains(written[:], r.Type) || r.isReadFrom(text) {

@@ -9,6 +9,7 @@ import (
 	"net"
 	"time"
 
+	"github.com/coredns/coredns/plugin/pkg/keyring"
 	"github.com/coredns/coredns/plugin/pkg/wire"
 	"github.com/coredns/coredns/plugin/pkg/zone"
 
@@ -183,7 +184,7 @@ func (c *conn) verify() error {
 		return c.verifyGap(sig)
 	}
 	// A copy, which it changes. Messages behind the first are signed with a shorter form (RFC 8945 §5.3.1).
-	if err := dns.TsigVerify(append([]byte(nil), c.buf...), c.key.Secret, c.mac, !c.first); err != nil {
+	if err := keyring.Verify(append([]byte(nil), c.buf...), c.key.Secret, c.mac, !c.first); err != nil {
 		return fmt.Errorf("the signature of a message: %w", err)
 	}
 	c.mac = sig.MAC

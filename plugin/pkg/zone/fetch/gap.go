@@ -2,16 +2,13 @@ package fetch
 
 import (
 	"crypto/hmac"
-	"crypto/sha1"
-	"crypto/sha256"
-	"crypto/sha512"
-	"encoding/base64"
 	"encoding/binary"
 	"encoding/hex"
 	"errors"
 	"fmt"
-	"hash"
 	"time"
+
+	"github.com/coredns/coredns/plugin/pkg/keyring"
 
 	"github.com/miekg/dns"
 )
@@ -51,21 +48,12 @@ func (c *conn) settled() error {
 	return nil
 }
 
-// hashes is what algorithms are made of.
-var hashes = map[string]func() hash.Hash{
-	dns.HmacSHA1: sha1.New, dns.HmacSHA224: sha256.New224, dns.HmacSHA256: sha256.New, dns.HmacSHA384: sha512.New384, dns.HmacSHA512: sha512.New,
-}
-
 // verifyGap checks a signature that is over messages before it, too: the MAC before, these messages, this one without
 // its signature, and the time (RFC 8945 §5.3.1, §4.3.3).
 func (c *conn) verifyGap(sig *dns.TSIG) error {
-	secret, err := base64.StdEncoding.DecodeString(c.key.Secret)
+	h, err := keyring.HMAC(c.key.Secret, sig.Algorithm)
 	if err != nil {
-		return fmt.Errorf("the key: %w", err)
-	}
-	make, ok := hashes[dns.CanonicalName(sig.Algorithm)]
-	if !ok {
-		return fmt.Errorf("algorithm %s is not known", sig.Algorithm)
+		return err
 	}
 	before, err := hex.DecodeString(c.mac)
 	if err != nil {
@@ -75,7 +63,6 @@ func (c *conn) verifyGap(sig *dns.TSIG) error {
 	m := append([]byte(nil), c.buf[:c.reader.signed]...)
 	binary.BigEndian.PutUint16(m, sig.OrigId)
 	binary.BigEndian.PutUint16(m[10:], binary.BigEndian.Uint16(m[10:])-1)
-	h := hmac.New(make, secret)
 	h.Write(binary.BigEndian.AppendUint16(nil, uint16(len(before))))
 	h.Write(before)
 	h.Write(c.bare)

@@ -89,8 +89,9 @@ func TestEmptyData(t *testing.T) {
 			t.Errorf("%s: %v", dns.Type(typ), err)
 		}
 	}
-	relay := zone.Record{Owner: origin, Type: dns.TypeAMTRELAY, RData: []byte{10, 0x81, 192, 0, 2, 1}} // RFC 8777 §4.2.2
-	if err := check(relay); err != nil {
-		t.Error(err)
+	for data, typ := range map[string]uint16{"\x0a\x81\xc0\x00\x02\x01": dns.TypeAMTRELAY /* RFC 8777 §4.2.2 */, "\x01b\x00\x40\x01": dns.TypeNXT /* RFC 2535 §5.2 */} {
+		if err := check(zone.Record{Owner: origin, Type: typ, RData: []byte(data)}); err != nil {
+			t.Error(err)
+		}
 	}
 }
