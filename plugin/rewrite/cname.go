@@ -111,8 +111,8 @@ func newCNAMERule(m string, args []string) (Rule, error) {
 	} else if kind == SubstringMatch && args[0] == "" { // which stands in each name without end
 		return nil, errors.New("empty substring in a cname rule: must have a character at least")
 	} else {
-		match.from = strings.ToLower(args[0]) // as it stands: without a final dot it may match within the name
-		match.setTarget(strings.ToLower(args[1]))
+		match.from = strings.ToLower(presented(args[0])) // as it stands: without a final dot it may match within the name
+		match.setTarget(strings.ToLower(presented(args[1])))
 	}
 	return &cnameRule{mode: mode(m), matcher: match, upstream: upstream.New()}, nil
 }

@@ -6,9 +6,11 @@ import (
 	"fmt"
 	"regexp"
 	"regexp/syntax"
+	"strconv"
 	"strings"
 
 	"github.com/coredns/coredns/plugin"
+	"github.com/coredns/coredns/plugin/pkg/wire"
 )
 
 // maxPattern is how long a regular expression may be, in octets.
@@ -36,7 +38,7 @@ var kinds = []string{ExactMatch, PrefixMatch, SuffixMatch, SubstringMatch, Regex
 func newMatcher(kind, from string) (m matcher, err error) {
 	m.kind = kind
 	if kind != RegexMatch {
-		m.from = plugin.Name(from).Normalize()
+		m.from = normalize(from)
 		return m, nil
 	}
 	if len(from) > maxPattern {
@@ -188,8 +190,51 @@ func literalOf(re *syntax.Regexp) (longest string) {
 	return longest
 }
 
-// normalize is a name of the Corefile as a name's text is compared.
-func normalize(name string) string { return plugin.Name(name).Normalize() }
+// normalize is a name of the Corefile, or a part of one, as a name's text is compared.
+func normalize(name string) string { return plugin.Name(presented(name)).Normalize() }
+
+// presented is text with each octet as it stands in the texts of names: a\046b as a\.b, and ä as \195\164.
+func presented(text string) string {
+	if !strings.ContainsFunc(text, func(r rune) bool { return r <= ' ' || r > '~' || strings.ContainsRune("\"'();@\\", r) }) {
+		return text
+	}
+	var b []byte
+	for len(text) > 0 {
+		c, n := text[0], 1
+		if c == '\\' {
+			if c, n = escaped(text); n == 0 {
+				return string(b) + text // it is no name
+			}
+		}
+		if n == 1 && c == '.' {
+			b = append(b, c)
+		} else {
+			one := wire.Text([]byte{1, c, 0})
+			b = append(b, one[:len(one)-1]...)
+		}
+		text = text[n:]
+	}
+	return string(b)
+}
+
+// escaped is the octet that an escape at the begin of a text stands for (RFC 1035 §5.1), and how long it is, 0 if it is
+// none.
+func escaped(text string) (c byte, n int) {
+	if len(text) < 2 {
+		return 0, 0
+	}
+	if text[1] < '0' || text[1] > '9' {
+		return text[1], 2
+	}
+	if len(text) < 4 {
+		return 0, 0
+	}
+	v, err := strconv.ParseUint(text[1:4], 10, 8)
+	if err != nil {
+		return 0, 0
+	}
+	return byte(v), 4
+}
 
 // splitKind takes the kind of match off the arguments of a rule, of which it has n without one. It reports false if it is
 // none.
