@@ -16,7 +16,7 @@ type Zones []string
 func (z Zones) Matches(qname string) string {
 	longest, escaped := "", strings.IndexByte(qname, '\\') >= 0
 	for _, zone := range z {
-		if len(zone) > len(longest) && (asWritten(qname, zone) || respelt(escaped, zone) && asWritten(spelled(qname), spelled(zone))) {
+		if len(zone) > len(longest) && (asWritten(qname, zone) || (strings.IndexByte(zone, '\\') >= 0 || escaped && escapable(zone)) && asWritten(spelled(qname), spelled(zone))) {
 			longest = zone
 		}
 	}
@@ -52,13 +52,10 @@ func within(name, zone string) bool {
 	return Zones{zone}.Matches(name) != ""
 }
 
-// respelt reports whether a name, which has escapes or not, and zone may be the same though they are written otherwise:
-// a Corefile may have ä.org, where names of queries are \195\164.org.
-func respelt(escaped bool, zone string) bool {
-	if strings.IndexByte(zone, '\\') >= 0 {
-		return true
-	}
-	for i := 0; escaped && i < len(zone); i++ {
+// escapable reports whether names of queries may have escapes where zone has none, and be the same: a Corefile may have
+// ä.org, where they are \195\164.org.
+func escapable(zone string) bool {
+	for i := range len(zone) {
 		if isEscaped[zone[i]] {
 			return true
 		}
