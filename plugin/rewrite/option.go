@@ -3,6 +3,7 @@ package rewrite
 import (
 	"context"
 	"encoding/binary"
+	"slices"
 
 	"github.com/coredns/coredns/plugin/pkg/wire"
 	"github.com/coredns/coredns/request"
@@ -145,6 +146,9 @@ func (r *optionRule) rewriteWire(p *rewriting, q *wire.Query) verdict {
 	if r.label != "" {
 		return unpack // labels are found in the message lane
 	}
+	if r.revert && slices.Contains(p.changed, r.code) {
+		return unpack // as what the client sent is not what comes back
+	}
 	var ok bool
 	if p.data, ok = r.value(p.data[:0], nil, q); !ok {
 		return ignored
@@ -164,6 +168,8 @@ func (r *optionRule) rewriteWire(p *rewriting, q *wire.Query) verdict {
 	q.SetSize(e.Size) // as it was: the query is to be packed anew
 	if r.revert {
 		p.rules = append(p.rules, &r.reverted)
+	} else {
+		p.changed = append(p.changed, r.code)
 	}
 	return done
 }
@@ -238,7 +244,7 @@ func (r *optionRule) first(opt *dns.OPT) dns.EDNS0 {
 type optionRevert struct {
 	untouched
 	rule *optionRule
-	old  dns.EDNS0 // what the client had sent, nil if nothing
+	old  dns.EDNS0 // what there was before: what the client had sent, if no rule has changed it, nil if nothing
 }
 
 // RewriteResponse implements ResponseRule. It is about the OPT record.

@@ -1,6 +1,7 @@
 package rewrite
 
 import (
+	"fmt"
 	"net"
 	"strings"
 	"testing"
@@ -226,5 +227,36 @@ func TestTSIGStaysLast(t *testing.T) {
 	}
 	if len(got.Extra) != 2 || got.IsEdns0() == nil || got.IsTsig() == nil {
 		t.Errorf("got %v", got)
+	}
+}
+
+// With revert, an option of the reply becomes what it was before the rule: what an earlier rule has made of it for good,
+// or what the client has sent.
+func TestRevertBehindOthers(t *testing.T) {
+	for _, tc := range []struct{ rules, sent, want string }{
+		{"rewrite continue edns0 local set 0xffee a revert\nrewrite edns0 local set 0xffee b revert", "", ""},
+		{"rewrite continue edns0 local set 0xffee a revert\nrewrite edns0 local set 0xffee b revert", "z", "z"},
+		{"rewrite continue edns0 local set 0xffee a\nrewrite edns0 local set 0xffee b revert", "", "a"},
+		{"rewrite continue edns0 local set 0xffee a\nrewrite edns0 local set 0xffee b revert", "z", "a"},
+		{"rewrite continue edns0 local unset 0xffee\nrewrite edns0 local set 0xffee b revert", "z", ""},
+		{"rewrite continue edns0 local set 0xffef a\nrewrite edns0 local set 0xffee b revert", "z", "z"},
+	} {
+		q := new(dns.Msg).SetQuestion("example.org.", dns.TypeA)
+		if tc.sent != "" {
+			q.SetEdns0(1232, false)
+			q.IsEdns0().Option = []dns.EDNS0{&dns.EDNS0_LOCAL{Code: 0xffee, Data: []byte(tc.sent)}}
+		}
+		c, _ := agree(t, tc.rules, func(name string, _ uint16) *dns.Msg {
+			m := reply(0, name+" 5 IN A 192.0.2.1").SetEdns0(1232, false)
+			m.IsEdns0().Option = []dns.EDNS0{&dns.EDNS0_LOCAL{Code: 0xffee, Data: []byte("b")}}
+			return m
+		}, q)
+		want := "NOERROR aa example.org. A\nexample.org. 5 IN A 192.0.2.1"
+		if tc.want != "" {
+			want += fmt.Sprintf("\noption 65518 65518:0x%x", tc.want)
+		}
+		if c.reply != want {
+			t.Errorf("%s, sent %q: got %q, want %q", tc.rules, tc.sent, c.reply, want)
+		}
 	}
 }

@@ -63,8 +63,9 @@ type rewriting struct {
 	next    []byte // what a rule makes of it
 	name    []byte // the same in wire form
 
-	options, spare []byte // EDNS options before and after a rule
-	data           []byte // what one option holds
+	options, spare []byte   // EDNS options before and after a rule
+	data           []byte   // what one option holds
+	changed        []uint16 // codes of options that rules have changed for good
 
 	remaps []*remap // used again and again
 	used   int      // of remaps
@@ -75,7 +76,7 @@ type rewriting struct {
 var rewritings = sync.Pool{New: func() any { return new(rewriting) }}
 
 func (p *rewriting) free() {
-	p.rules, p.renamed, p.read, p.used = p.rules[:0], false, false, 0
+	p.rules, p.renamed, p.read, p.used, p.changed = p.rules[:0], false, false, 0, p.changed[:0]
 	rewritings.Put(p)
 }
 
