@@ -34,6 +34,9 @@ func TestMisread(t *testing.T) {
 		"DSYNC CDS NOTIFY 5300": "", "DSYNC NONE NOTIFY 5300 a": "", "DSYNC CDS UPDATE 5300 a": "", "HHIT AQ ID": "010203", "BRID AQID": "010203", "HHIT": "", "HHIT A": "",
 		`WALLET BTC "a b"`: "03425443 03612062", `CLA TCP-v4-v6`: "095443502d76342d7636", "WALLET": "", `NSAP \# 2 4700`: "4700", "NSAP 0x4700": "", `A6 \# 1 80`: "80",
 		"NSEC b A RRSIG NSEC DSYNC": "0162076578616d706c65036f726700 0009 400000000003000020", "NSEC b A RRSIG NSEC TYPE66": "0162076578616d706c65036f726700 0009 400000000003000020",
+		// RFC 1183 §3.1, §3.2: strings, the second of which may be missing.
+		`X25 "311061700956"`: "0c333131303631373030393536", "X25 311061700956": "0c333131303631373030393536", "X25": "",
+		`ISDN "15086"`: "053135303836", "ISDN 15086 4": "053135303836 0134", "ISDN": "", `ISDN \# 6 053135303836`: "053135303836",
 		// RFC 3597 §5: no data, in the form for all types.
 		`APL \# 0`: "", `NULL \# 0`: "", `TYPE65280 \# 0`: "", `A \# 0`: "none", `TXT \# 0`: "none", `MX \# 0`: "none", `SVCB \# 0`: "none", `CAA \# 0`: "none",
 	} {

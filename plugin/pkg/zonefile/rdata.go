@@ -52,6 +52,7 @@ var formats = map[uint16]format{
 	dns.TypeZONEMD:     {kinds: "sbbx"},
 	dns.TypeNAPTR:      {kinds: "uuSSSn"},
 	dns.TypeHINFO:      {kinds: "SS"},
+	dns.TypeX25:        {kinds: "S"},
 	dns.TypeNID:        {kinds: "ug"},
 	dns.TypeL64:        {kinds: "ug"},
 	typeDSYNC:          {"Tyun", "RRTYPE SCHEME PORT TARGET", true},

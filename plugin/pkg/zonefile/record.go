@@ -129,6 +129,8 @@ func (p *Parser) rdata(words []word) (err error) {
 		b, err = appendRelay(b, words, origin)
 	case r.Type == typeWALLET || r.Type == typeCLA:
 		b, err = appendStrings(b, words)
+	case r.Type == dns.TypeISDN && len(words) == 1: // without a subaddress, which miekg/dns would make an empty one
+		b, err = appendOneString(b, words[0])
 	case slices.ContainsFunc(words, word.hasQuote):
 		b, err = p.other(b, words) // which parts it there, as in key="a b", or not, as the type wants it
 	case r.Type == dns.TypeA || r.Type == dns.TypeAAAA:
