@@ -262,9 +262,7 @@ func opaque(typ uint16, rdata []byte) bool {
 		return NameLen(rdata) != 0
 	case 64, 65: // SVCB HTTPS
 		return len(rdata) > 2 && NameLen(rdata[2:]) != 0
-	case 20: // ISDN: miekg/dns writes a subaddress that is not there as an empty one
-		return len(rdata) > 0 && len(rdata) == 1+int(rdata[0])
-	case dns.TypeAMTRELAY, dns.TypeNXT:
+	case dns.TypeAMTRELAY, dns.TypeNXT, dns.TypeISDN:
 		return Misread(typ, rdata)
 	}
 	_, known := dns.TypeToRR[typ]

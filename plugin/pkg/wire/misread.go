@@ -9,12 +9,15 @@ import (
 )
 
 // Misread reports whether miekg/dns misreads data of a type, in which no name is compressed. It takes the bit of an
-// AMTRELAY record that leaves discovery open (RFC 8777 §4.2.2) for a type of relay, and the one bitmap of an NXT record
-// (RFC 2535 §5.2) for those of an NSEC record. As a dns.RR such a record is a *dns.RFC3597.
+// AMTRELAY record that leaves discovery open (RFC 8777 §4.2.2) for a type of relay, the one bitmap of an NXT record
+// (RFC 2535 §5.2) for those of an NSEC record, and makes the subaddress that an ISDN record has not (RFC 1183 §3.2) an
+// empty one. As a dns.RR such a record is a *dns.RFC3597.
 func Misread(typ uint16, data []byte) bool {
 	switch typ {
 	case dns.TypeAMTRELAY:
 		return len(data) > 1 && data[1]&0x80 != 0 && (data[1] != 0x83 || NameLen(data[2:]) == len(data)-2)
+	case dns.TypeISDN:
+		return len(data) > 0 && len(data) == 1+int(data[0])
 	case dns.TypeNXT:
 		n := NameLen(data)
 		return n > 0 && len(data)-n <= 16

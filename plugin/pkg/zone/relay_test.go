@@ -27,4 +27,12 @@ func TestOpenRelay(t *testing.T) {
 			t.Errorf("%x: %q, %v", data, text, err)
 		}
 	}
+	r := Record{Owner: []byte("\x01a\x03org\x00"), Type: dns.TypeISDN, TTL: 60, RData: []byte("\x0212")} // RFC 1183 §3.2: no subaddress
+	rr, err := r.RR()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, err := RDataOf(rr); err != nil || !bytes.Equal(got, r.RData) {
+		t.Errorf("%v: is packed as %x, %v", rr, got, err)
+	}
 }
