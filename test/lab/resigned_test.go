@@ -41,11 +41,15 @@ func newPen(zone string) *pen { return penOf(zone, dns.ECDSAP256SHA256, 256) }
 // penOf is newPen for a key of an algorithm, with so many bits.
 func penOf(zone string, algorithm uint8, bits int) *pen {
 	k := &dns.DNSKEY{Hdr: dns.RR_Header{Name: zone, Rrtype: dns.TypeDNSKEY, Class: dns.ClassINET, Ttl: 300}, Flags: 257, Protocol: 3, Algorithm: algorithm}
-	private, err := k.Generate(bits)
-	if err != nil {
-		panic(err)
+	for {
+		private, err := k.Generate(bits)
+		if err != nil {
+			panic(err)
+		}
+		if k.KeyTag() != 0 { // package dns signs nothing with it
+			return &pen{key: k, private: private.(crypto.Signer)}
+		}
 	}
-	return &pen{key: k, private: private.(crypto.Signer)}
 }
 
 // resign changes RRsets, and signs them anew.

@@ -60,3 +60,17 @@ func expand(set []dns.RR, owner string) (all []dns.RR) {
 	}
 	return all
 }
+
+// A zone's signature of a wildcard above it proves nothing of names in it: it has fewer labels than the zone's name. Nobody is asked for
+// what is closer than such a wildcard.
+func TestWildcardAboveZone(t *testing.T) {
+	w, _, z := lab(t, dns.ED25519)
+	low := newSigner(t, "low.example.", dns.ED25519)
+	w.child(z, low)
+	star := low.signed(t, "www.low.example.", "*.example. 300 IN A 192.0.2.1")
+	gap := low.signed(t, "", "low.example. 300 IN NSEC zz.low.example. A NS SOA RRSIG NSEC")
+	w.noDS(low, "www.low.example.", "www.low.example. 300 IN NSEC zz.low.example. A RRSIG NSEC")
+	w.want("wildcard above", w.judge("www.low.example.", dns.TypeA, message(t, "www.low.example.", dns.TypeA, 0, star, gap)), Bogus, dns.ExtendedErrorCodeDNSBogus)
+	star = low.signed(t, "www.low.example.", "*.low.example. 300 IN A 192.0.2.1")
+	w.want("wildcard in it", w.judge("www.low.example.", dns.TypeA, message(t, "www.low.example.", dns.TypeA, 0, star, gap)), Secure, 0)
+}
