@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/coredns/coredns/plugin/pkg/log/logtest"
 	"github.com/coredns/coredns/plugin/pkg/resolver/rrset"
 	"github.com/coredns/coredns/plugin/pkg/resolver/validate"
 	"github.com/coredns/coredns/plugin/test"
@@ -365,5 +366,47 @@ func TestNotReadyAfterRestart(t *testing.T) {
 	}
 	if v.keeper.look(context.Background(), z.now); v.Ready() {
 		t.Error("no key is believed, and the server is ready")
+	}
+}
+
+// A Corefile that names a key which the state does not know, as it is older, has it believed beside those that the state has.
+func TestStateAndCorefile(t *testing.T) {
+	z := &rolling{t: t, now: time.Now(), priv: map[string]crypto.Signer{}}
+	followed, named := z.add(257), z.add(257)
+	anchor := func(k *dns.DNSKEY) string { return strings.ReplaceAll(k.ToDS(dns.SHA256).String(), "\t", " ") }
+	state := "state " + filepath.Join(t.TempDir(), "anchors")
+	z.keys = []*dns.DNSKEY{followed}
+	v := z.begun(anchor(followed), state)
+	v.keeper.look(context.Background(), z.now)
+	for _, k := range []*dns.DNSKEY{followed, named} {
+		z.keys = []*dns.DNSKEY{k}
+		if m, _, err := ask(t, z.begun(anchor(named), state), "www.example.", do); err != nil || !m.AuthenticatedData {
+			t.Errorf("signed by key %d: %v %v", k.KeyTag(), m, err)
+		}
+	}
+	z.keys = nil
+	z.add(257)
+	if m, _, err := ask(t, z.begun(anchor(named), state), "www.example.", do); err == nil {
+		t.Errorf("signed by another key: %v", m)
+	}
+}
+
+// That none of an anchor's keys is believed is logged once an hour.
+func TestLostAnchorIsLogged(t *testing.T) {
+	z := &rolling{t: t, now: time.Now(), priv: map[string]crypto.Signer{}}
+	right := z.add(257)
+	v := z.begun(strings.ReplaceAll(right.ToDS(dns.SHA256).String(), "\t", " "), "")
+	z.keys = nil
+	z.add(257)
+	out := logtest.Capture(t)
+	for minute, want := range []int{0: 1, 1: 1, 59: 1, 61: 2, 119: 2, 122: 3} {
+		if want == 0 {
+			continue
+		}
+		v.memory.forget()
+		v.keeper.look(context.Background(), z.now.Add(time.Duration(minute)*time.Minute))
+		if n := strings.Count(out.String(), "no key of the zone is believed"); n != want {
+			t.Fatalf("after %d minutes it was told %d times, want %d:\n%s", minute, n, want, out)
+		}
 	}
 }

@@ -413,6 +413,9 @@ func (s *hosts) costs(t *testing.T, ours string, h *hostile, want string) {
 		if got += " " + explained(m); !strings.HasPrefix(got, want) {
 			t.Errorf("%s, want %s", got, want)
 		}
+		if text := explained(m); len(text) > 80 {
+			t.Errorf("an extended error of %d octets: %s", len(text), text)
+		}
 		if checks = counted(t, "coredns_validator_checks_total") - checks; checks > 48 {
 			t.Errorf("%v signatures computed", checks)
 		}

@@ -153,6 +153,11 @@ func TestChain(t *testing.T) {
 	w.want("island", a("www.example.", good...), Secure, 0)
 	w.conf.Negative = func(name string, _ time.Time) bool { return name == rrset.MustName("example.") }
 	w.want("negative anchor", a("www.example.", good...), Insecure, negativeAnchor)
+	w.conf.Negative = func(name string, _ time.Time) bool { return name == rrset.Root }
+	w.want("negative anchor above an island", a("www.example.", good...), Insecure, negativeAnchor)
+	w.conf.Negative = nil
+	w.noDS(z, "www.example.", "www.example. 300 IN NSEC z.example. A RRSIG NSEC")
+	w.want("nothing is said", a("www.example."), Bogus, dns.ExtendedErrorCodeNSECMissing)
 }
 
 // What a resolver answers itself is insecure, and so is what lies below it, unless there is an anchor closer.
