@@ -188,3 +188,22 @@ func TestStatus(t *testing.T) {
 		t.Errorf("dropped: %v", m)
 	}
 }
+
+// Bogus replies have ten lines a second in the log, whatever there are.
+func TestFewLines(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := defaults()
+		for range 3 {
+			n := 0
+			for range 100 {
+				if s.mayLog() {
+					n++
+				}
+			}
+			if n != 10 {
+				t.Errorf("%d lines in a second", n)
+			}
+			time.Sleep(time.Second)
+		}
+	})
+}
