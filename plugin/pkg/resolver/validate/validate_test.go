@@ -1,6 +1,8 @@
 package validate
 
 import (
+	"crypto"
+	"encoding/base64"
 	"slices"
 	"testing"
 	"time"
@@ -90,6 +92,31 @@ func TestFaultsOfSignatures(t *testing.T) {
 	uz := &signer{"example.", &unfit, z.priv, z.from, z.to}
 	w.child(root, uz)
 	w.want("no zone key", ask(uz.signed(t, "", rr)), Bogus, dns.ExtendedErrorCodeNoZoneKeyBitSet)
+}
+
+// A signature has no more labels than the owner, whatever the zone has signed (RFC 4035 §5.3.1).
+func TestTooManyLabels(t *testing.T) {
+	w, _, z := lab(t, dns.ED25519)
+	w.noDS(z, "www.example.", "www.example. 300 IN NSEC z.example. A RRSIG NSEC")
+	for _, labels := range []uint8{2, 3} {
+		all := z.signed(t, "", "www.example. 300 IN A 192.0.2.1")
+		g := all[1].(*dns.RRSIG)
+		g.Labels = labels
+		set := message(t, "www.example.", dns.TypeA, 0, all, nil).Section[rrset.Answer][0]
+		s, ok := signature{}, false
+		set.EachSig(func(r string) bool { s, ok = parseSig(r); return true })
+		b, err := z.priv.Sign(nil, signedData(nil, set, &s, rdatas(set)), crypto.Hash(0))
+		if !ok || err != nil {
+			t.Fatal(ok, err)
+		}
+		g.Signature = base64.StdEncoding.EncodeToString(b)
+		v := w.judge("www.example.", dns.TypeA, message(t, "www.example.", dns.TypeA, 0, all, nil))
+		if labels == 2 {
+			w.want("as many", v, Secure, 0)
+		} else {
+			w.want("one more", v, Bogus, dns.ExtendedErrorCodeDNSBogus)
+		}
+	}
 }
 
 func TestTTLIsThatOfTheSignature(t *testing.T) {
