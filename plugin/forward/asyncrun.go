@@ -83,7 +83,7 @@ func (e *asyncRun) proceed(ev event, loop *eventloop.Loop) {
 
 func (e *asyncRun) ask(a action, loop *eventloop.Loop) {
 	e.x.Query, e.x.Stream, e.x.Deadline, e.x.Owner, e.x.Timeout = e.query, a.stream, e.deadline, e, 0
-	e.x.GivesWay, e.x.Cookie = e.givesWay, e.cookie && !a.again
+	e.x.GivesWay, e.x.Cookie, e.x.Final = e.givesWay, e.cookie && !a.again, a.again
 	if a.second >= 0 {
 		e.hedged = true
 		e.forward.newHedge(e, e.upstreams[a.to], e.upstreams[a.second], a.slow, e.x).begin()

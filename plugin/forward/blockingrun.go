@@ -166,7 +166,7 @@ func (t *blockingRun) ask(ctx context.Context, r *dns.Msg, a action) event {
 	metadata.SetValueFunc(ctx, "forward/upstream", up.Addr)
 	t.x.Query, t.x.Stream, t.x.Deadline, t.x.Owner = t.query, a.stream, t.deadline, t
 	t.x.Timeout, t.x.GivesWay = 0, eventloop.PlaceOf(ctx) // the upstream's time
-	t.x.Cookie = t.cookie && !a.again
+	t.x.Cookie, t.x.Final = t.cookie && !a.again, a.again
 	switch transfer := isTransfer(r); {
 	case transfer && up.Protocol() == transport.QUIC:
 		return t.notImplemented(r)

@@ -105,7 +105,7 @@ const (
 type action struct {
 	do     actionKind
 	stream bool          // ask: over TCP
-	again  bool          // ask: each upstream was tried, so without a cookie: some firewalls drop it
+	again  bool          // ask: each upstream was tried, so without a cookie, which some firewalls drop, and with patience
 	broken bool          // all upstreams are down
 	to     int           // ask: the upstream
 	second int           // ask: the upstream to be asked, too, if to is slow; -1 is none

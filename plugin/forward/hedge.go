@@ -52,7 +52,7 @@ func (f *Forward) newHedge(owner hedger, first, second *proxy.Proxy, slow time.D
 	r := &hedge{forward: f, owner: owner, up: [2]*proxy.Proxy{first, second}, slow: slow, began: time.Now(), quiet: make(chan struct{})}
 	for i := range r.x {
 		e := &r.x[i]
-		e.Stream, e.Deadline, e.Cookie, e.GivesWay, e.Owner = x.Stream, x.Deadline, x.Cookie, x.GivesWay, r
+		e.Stream, e.Deadline, e.Cookie, e.Final, e.GivesWay, e.Owner = x.Stream, x.Deadline, x.Cookie, x.Final, x.GivesWay, r
 	}
 	// Ids and letters are written into queries, into the loser's perhaps when the owner has gone on.
 	n, both := len(x.Query), slices.Concat(x.Query, x.Query)

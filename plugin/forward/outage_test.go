@@ -259,3 +259,25 @@ func dialServer(t *testing.T, f *Forward) net.Conn {
 	})
 	return conn
 }
+
+// Of one upstream over QUIC or HTTP/3 nothing is heard. The handshake that a query's first attempt began, and did not see the end
+// of, is not the end of the second one, too: that has its time, in which the upstream may be back.
+func TestLastAttemptOutlivesAnEarlierHandshake(t *testing.T) {
+	for _, protocol := range []string{"quic", "https3"} {
+		t.Run(protocol, func(t *testing.T) {
+			t.Parallel()
+			silent, err := net.ListenPacket("udp", "127.0.0.1:0")
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer silent.Close()
+			bothLanes(t, func(t *testing.T, ask func(*Forward, string) string) {
+				f := configured(t, fmt.Sprintf("forward . %s://%s {\nread_timeout 1500ms\n}", protocol, silent.LocalAddr()))
+				began := time.Now()
+				if got := ask(f, "www.example.org."); !strings.HasPrefix(got, "SERVFAIL") || time.Since(began) < 2900*time.Millisecond {
+					t.Errorf("%s after %v", got, time.Since(began))
+				}
+			})
+		})
+	}
+}

@@ -30,7 +30,7 @@ var errQUICReply = errors.New("quic: the stream ended before the reply did")
 
 // carryDoQ is carry over QUIC.
 func (p *Proxy) carryDoQ(ctx context.Context, x *Exchange, buf *bytes.Buffer, got func(net.Addr)) ([]byte, error) {
-	err := p.engine.quic.ask(ctx, got, func(l *quicLink, s *quic.Stream) error {
+	err := p.engine.quic.ask(ctx, x.Final, got, func(l *quicLink, s *quic.Stream) error {
 		buf.Reset()
 		return l.askDoQ(ctx, s, x.Query, buf)
 	})

@@ -22,6 +22,7 @@ import (
 type Exchange struct {
 	Query    []byte        // a packed query with one question, uncompressed; its id is overwritten
 	Stream   bool          // ask over TCP, if the upstream is one of plain DNS
+	Final    bool          // no other upstream is left: an earlier handshake of QUIC may end without it
 	Cookie   bool          // show the cookie of an upstream of plain DNS; Query has an OPT record without one
 	Timeout  time.Duration // for a connection, and again for the reply; 0 is the Proxy's read timeout
 	Deadline time.Time     // for all of it; zero is none

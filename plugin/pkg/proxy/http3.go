@@ -27,7 +27,7 @@ func (p *Proxy) carryHTTP3(ctx context.Context, x *Exchange, buf *bytes.Buffer, 
 	r := p.requestFor(x)
 	for range 1 + maxRedirects {
 		var answer *httpResponse
-		err := p.engine.quic.ask(ctx, got, func(l *quicLink, s *quic.Stream) (err error) {
+		err := p.engine.quic.ask(ctx, x.Final, got, func(l *quicLink, s *quic.Stream) (err error) {
 			buf.Reset()
 			answer, err = l.askHTTP3(ctx, s, &r, buf)
 			return err

@@ -285,7 +285,7 @@ func TestHTTP3GoesAwayBeforeTheRequest(t *testing.T) {
 	query[0], query[1] = 0, 0
 	r := httpRequest{http.MethodPost, p.hostPort, p.path, query}
 	tried := 0
-	err = p.engine.quic.ask(t.Context(), func(net.Addr) {}, func(l *quicLink, s *quic.Stream) error {
+	err = p.engine.quic.ask(t.Context(), false, func(net.Addr) {}, func(l *quicLink, s *quic.Stream) error {
 		if tried++; tried == 1 {
 			if err := l.goesAway(s.StreamID()); err != nil {
 				t.Error(err)

@@ -76,9 +76,9 @@ const quicHandshake = 2 * time.Second
 // closed, which were open before or brought others their replies, cost as many tries as over TLS; and so does an
 // upstream that has not looked at the query (errNotTaken). One that ends others, or a stream, without a complaint costs
 // one.
-func (q *quicPool) ask(ctx context.Context, got func(net.Addr), on func(*quicLink, *quic.Stream) error) error {
+func (q *quicPool) ask(ctx context.Context, final bool, got func(net.Addr), on func(*quicLink, *quic.Stream) error) error {
 	for n := 0; ; {
-		l, open, err := q.get(ctx)
+		l, open, err := q.get(ctx, final)
 		if err != nil {
 			return err
 		}
@@ -113,8 +113,9 @@ func (l *quicLink) cancel(s *quic.Stream) {
 	s.CancelWrite(l.pool.speaks.cancelled)
 }
 
-// get is a connection with one user more, and whether it was open before.
-func (q *quicPool) get(ctx context.Context) (l *quicLink, open bool, err error) {
+// get is a connection with one user more, and whether it was open before. Where others began to open it and heard
+// nothing, who is final has another one opened: the upstream may be back before its own time is over.
+func (q *quicPool) get(ctx context.Context, final bool) (l *quicLink, open bool, err error) {
 	q.mu.Lock()
 	if q.stopped {
 		q.mu.Unlock()
@@ -130,7 +131,8 @@ func (q *quicPool) get(ctx context.Context) (l *quicLink, open bool, err error) 
 		return l, true, nil
 	}
 	d := q.dialling
-	if d == nil {
+	joined := d != nil
+	if !joined {
 		d = q.begin()
 		if q.speaks.cached {
 			p.counts.miss(viaQUIC)
@@ -142,6 +144,9 @@ func (q *quicPool) get(ctx context.Context) (l *quicLink, open bool, err error) 
 	case <-d.done:
 		if d.err == nil {
 			return d.link, false, nil
+		}
+		if final && joined && timedOut(d.err) {
+			return q.get(ctx, true)
 		}
 		q.mu.Lock()
 		defer q.mu.Unlock()

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"os"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -17,6 +18,7 @@ import (
 	"github.com/coredns/coredns/plugin/pkg/eventually"
 	"github.com/coredns/coredns/plugin/pkg/transport"
 
+	"github.com/miekg/dns"
 	"github.com/quic-go/quic-go"
 )
 
@@ -495,4 +497,36 @@ func BenchmarkBeginHTTP3(b *testing.B) {
 	p := proxyTo(b, quicUpstream(b, server, &quic.Config{MaxIncomingStreams: 1 << 20}, func(conn *quic.Conn) { streams(conn, answersHTTP3) }), transport.HTTPS3)
 	p.SetTLSConfig(&tls.Config{RootCAs: roots})
 	beginMany(b, p)
+}
+
+// Others began to open a connection, and hear nothing: who can go to another upstream does so at once, and who can not has one more
+// connection opened.
+func TestDoQJoinedHandshake(t *testing.T) {
+	server, roots := authority(t)
+	addr := quicUpstream(t, server, nil, func(conn *quic.Conn) { streams(conn, echoStream) })
+	query, err := new(dns.Msg).SetQuestion("www.example.org.", dns.TypeA).Pack()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, final := range []bool{false, true} {
+		p := quicTo(t, addr, roots)
+		patient(p)
+		q := &p.engine.quic
+		d := &quicDial{done: make(chan struct{}), err: os.ErrDeadlineExceeded}
+		q.dialling = d
+		ended := make(told, 1)
+		p.Begin(&Exchange{Query: query, Final: final, Owner: ended})
+		eventually.Holds(t, "it waits for the connection", func() bool {
+			q.mu.Lock()
+			defer q.mu.Unlock()
+			return d.waiters == 1
+		})
+		q.mu.Lock()
+		q.dialling = nil
+		close(d.done)
+		q.mu.Unlock()
+		if x := <-ended; (x.Err == nil) != final {
+			t.Errorf("final %v: %v", final, x.Err)
+		}
+	}
 }
