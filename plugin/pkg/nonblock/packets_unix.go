@@ -3,7 +3,9 @@
 package nonblock
 
 import (
+	"errors"
 	"net"
+	"sync/atomic"
 	"syscall"
 
 	"golang.org/x/sys/unix"
@@ -25,13 +27,14 @@ func Packets(p net.PacketConn) net.PacketConn {
 	if err != nil {
 		return p
 	}
-	return &packets{c, Keeper(c), batches{raw: raw}}
+	return &packets{UDPConn: c, keep: Keeper(c), batches: batches{raw: raw}}
 }
 
 type packets struct {
 	*net.UDPConn
 	keep func()
 	batches
+	mayRefuse atomic.Int32 // datagrams, until that is an error
 }
 
 func (p *packets) SyscallConn() (syscall.RawConn, error) { return rawPackets{p.raw}, nil }
@@ -73,4 +76,22 @@ func unblock(fd uintptr) {
 	if flags, err := unix.FcntlInt(fd, unix.F_GETFL, 0); err == nil && flags&unix.O_NONBLOCK == 0 {
 		unix.FcntlInt(fd, unix.F_SETFL, flags|unix.O_NONBLOCK)
 	}
+}
+
+// maxRefused is how many datagrams in a row the system may refuse to send until that is an error.
+const maxRefused = 3
+
+// WriteMsgUDP sends b. One that a firewall of this machine drops, or for which the system has no memory, is as good as
+// lost on the way: QUIC sends it again, but for an error ends the connection, and all queries on it. Where nothing was
+// ever sent, or nothing is any more, it is an error.
+func (p *packets) WriteMsgUDP(b, oob []byte, to *net.UDPAddr) (n, oobn int, err error) {
+	n, oobn, err = p.UDPConn.WriteMsgUDP(b, oob, to)
+	switch left := p.mayRefuse.Load(); {
+	case err == nil && left != maxRefused:
+		p.mayRefuse.Store(maxRefused)
+	case left > 0 && (errors.Is(err, unix.EPERM) || errors.Is(err, unix.ENOBUFS) || errors.Is(err, unix.ENOMEM)):
+		p.mayRefuse.Store(left - 1) // who sends beside may count it, too
+		return len(b), len(oob), nil
+	}
+	return n, oobn, err
 }
