@@ -6,6 +6,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -508,4 +509,27 @@ func TestQueuedConnections(t *testing.T) {
 		t.Errorf("the next one answers %q", got)
 	}
 	next.stop()
+}
+
+// Leases that end one by one, without a request in between, cost nothing but for those that are left: thousands of them share an
+// endpoint. What answers is put together by the next request; one that is at work when the last lease ends finds it, too.
+func TestLeasesEndOneByOne(t *testing.T) {
+	addr := loopback.Addr()
+	one := newInstance("one", spec(addr, "/ready", "first"), spec(addr, "/ready", "second"), spec(addr, "/ready", "third"))
+	must(t, one.start())
+	defer one.end()
+	want(t, addr, "/ready", "first")
+	s := one.leases[0].server
+	one.leases[0].Close()
+	if s.mux.Load() != nil {
+		t.Error("it is put together before anybody asks")
+	}
+	want(t, addr, "/ready", "second")
+	one.leases[1].Close()
+	one.leases[2].Close()
+	if w := httptest.NewRecorder(); s.mux.Load() == nil {
+		t.Error("nothing is left")
+	} else if s.ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/ready", nil)); w.Body.String() != "third" {
+		t.Errorf("the last request got %q", w.Body)
+	}
 }

@@ -33,10 +33,10 @@ type server struct {
 	done     chan struct{} // closed when the goroutine that serves has ended
 	conns    openConns
 
-	long   bool     // a lease's requests may take any time
-	leases []*Lease // in the order in which they were opened
-	owner  any      // whose handlers answer
-	mux    atomic.Pointer[http.ServeMux]
+	long   bool                          // a lease's requests may take any time
+	leases []*Lease                      // in the order in which they were opened
+	owner  any                           // whose handlers answer
+	mux    atomic.Pointer[http.ServeMux] // what answers; nil until the next request if leases have ended
 }
 
 // newServer opens the socket of a server.
@@ -102,7 +102,21 @@ func (s *server) leave() {
 // ServeHTTP serves a request with the handlers of the instance whose turn it is, within the time that it may take.
 func (s *server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	setDeadline(w, time.Now().Add(timeout))
-	s.mux.Load().ServeHTTP(w, r)
+	s.routed().ServeHTTP(w, r)
+}
+
+// routed is what answers. At the end of a process with thousands of leases, which end one by one, no request comes that
+// it would have to be put together for.
+func (s *server) routed() *http.ServeMux {
+	if mux := s.mux.Load(); mux != nil {
+		return mux
+	}
+	all.mu.Lock()
+	defer all.mu.Unlock()
+	if s.mux.Load() == nil {
+		s.route()
+	}
+	return s.mux.Load()
 }
 
 // setDeadline limits the time for reading the rest of a request and writing the reply.
@@ -146,10 +160,10 @@ func (s *server) add(l *Lease, waits bool) {
 	}
 }
 
-// remove takes leases away. When the last of the owner is among them, the newest owner is the one whose handlers
-// answer. What is answered changes with route.
-func (s *server) remove(gone map[*Lease]bool) {
-	s.leases = slices.DeleteFunc(s.leases, func(l *Lease) bool { return gone[l] })
+// remove takes the leases away that have ended. When the last of the owner is among them, the newest owner is the one
+// whose handlers answer. What is answered changes with route.
+func (s *server) remove() {
+	s.leases = slices.DeleteFunc(s.leases, func(l *Lease) bool { return l.server != s })
 	if n := len(s.leases); n > 0 && !s.held(s.owner) {
 		s.owner = s.leases[n-1].owner
 	}

@@ -152,23 +152,21 @@ func (t *table) close(l *Lease) {
 // end ends leases, and takes servers that have none any more out of the table. The others learn of it when all is
 // done, so that no request meets an instance of which a part has gone.
 func (t *table) end(e *ending) {
-	gone := map[*Lease]bool{}
 	for _, l := range e.leases {
-		gone[l] = true
-		l.heirOf = nil
+		l.server, l.heirOf = nil, nil
 	}
 	for _, s := range t.servers {
 		before := len(s.leases)
-		switch s.remove(gone); len(s.leases) {
+		if before <= len(e.leases) && s.mux.Load() == nil { // requests at work may be all that is left
+			s.route()
+		}
+		switch s.remove(); len(s.leases) {
 		case before: // not concerned
 		case 0:
 			e.servers = append(e.servers, s)
 		default:
-			s.route()
+			s.mux.Store(nil)
 		}
-	}
-	for l := range gone {
-		l.server = nil
 	}
 	t.servers = slices.DeleteFunc(t.servers, func(s *server) bool { return len(s.leases) == 0 })
 }
