@@ -16,7 +16,8 @@ import (
 // askAgainEvery is how often Caddy is asked again for what it has not begun.
 const askAgainEvery = 100 * time.Millisecond
 
-// begins are the lines with which Caddy begins what a signal asks for.
+// begins are the lines with which Caddy begins what a signal asks for. A program that embeds the server may have each
+// line begin with more, such as the time (LogFlags).
 var begins = map[os.Signal][]byte{
 	syscall.SIGUSR1: []byte("[INFO] SIGUSR1: Reloading"),
 	syscall.SIGUSR2: []byte("[INFO] SIGUSR2: Upgrading"),
@@ -83,10 +84,11 @@ func (r *requests) see() {
 
 // ask asks Caddy for what is open, and reports whether anything is. Without its lines nobody knows.
 func (r *requests) ask() bool {
+	hears := log.Hears() // without the lock: the logger holds its own where it tells hear
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.take()
-	if !log.Hears() {
+	if !hears {
 		clear(r.open)
 	}
 	for s := range r.open {
@@ -112,7 +114,7 @@ func (r *requests) note(s os.Signal) {
 // hear closes what Caddy begins, whether it has been taken from in or not.
 func (r *requests) hear(line []byte) {
 	for s, begin := range begins {
-		if !bytes.HasPrefix(line, begin) {
+		if !bytes.HasSuffix(bytes.TrimSuffix(line, []byte("\n")), begin) {
 			continue
 		}
 		r.mu.Lock()
