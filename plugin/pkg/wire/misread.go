@@ -29,7 +29,7 @@ func Misread(typ uint16, data []byte) bool {
 // b is kept.
 func UnpackInto(m *dns.Msg, b []byte) error {
 	err := m.Unpack(b)
-	if err == nil {
+	if err == nil && !hasISDN(m) {
 		return nil
 	}
 	c := bytes.Clone(b)
@@ -42,6 +42,18 @@ func UnpackInto(m *dns.Msg, b []byte) error {
 		all[h.Record].Header().Rrtype = h.Type
 	}
 	return nil
+}
+
+// hasISDN reports whether m has an ISDN record: such a one is misread without an error.
+func hasISDN(m *dns.Msg) bool {
+	for _, section := range [...][]dns.RR{m.Answer, m.Ns, m.Extra} {
+		for _, rr := range section {
+			if _, ok := rr.(*dns.ISDN); ok {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 // Hidden is a record of a message whose type is another one for a while.
