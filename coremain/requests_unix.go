@@ -56,21 +56,24 @@ func newRequests() *requests {
 	return r
 }
 
-// add notes what has been asked for before.
+// add notes what has come, and what has been asked for before.
 func (r *requests) add(signals ...os.Signal) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	r.take()
 	for _, s := range signals {
 		r.note(s)
 	}
 }
 
-// see sees to it that each request is begun, until the process is asked to end.
+// see sees to it that each request is begun, until the process is asked to end. Caddy gets time for what it was told
+// while the start ended.
 func (r *requests) see() {
-	again := time.NewTimer(0)
+	again := time.NewTimer(askAgainEvery)
 	for {
 		select {
 		case <-r.wake:
+			r.add() // so that there is room for others
 			again.Reset(askAgainEvery)
 		case <-again.C:
 			if r.ask() {
@@ -117,6 +120,9 @@ func (r *requests) hear(line []byte) {
 		if !bytes.HasSuffix(bytes.TrimSuffix(line, []byte("\n")), begin) {
 			continue
 		}
+		// Signals are handed out to one channel after the other, and Caddy's may come first. To ask for them anew waits
+		// until that is over: what Caddy begins stands in r.in, too.
+		signal.Notify(r.in, s)
 		r.mu.Lock()
 		defer r.mu.Unlock()
 		r.take()
