@@ -23,7 +23,7 @@ import (
 //	T  a type                    d  a date of a signature             S  a string
 //	x  the rest in hex           6  the rest in base64                m  the rest as a bitmap of types
 //	h  a salt                    H  a hash in base32hex          g  64 bits, as half an IPv6 address
-//	a  an algorithm of DNSSEC    y  a scheme of DSYNC
+//	a  an algorithm of DNSSEC    Y, y  a type and a scheme of DSYNC
 type format struct {
 	kinds  string
 	fields string // what they mean, for who forgot one
@@ -55,7 +55,7 @@ var formats = map[uint16]format{
 	dns.TypeX25:        {kinds: "S"},
 	dns.TypeNID:        {kinds: "ug"},
 	dns.TypeL64:        {kinds: "ug"},
-	typeDSYNC:          {"Tyun", "RRTYPE SCHEME PORT TARGET", true},
+	typeDSYNC:          {"Yyun", "RRTYPE SCHEME PORT TARGET", true},
 	typeHHIT:           {"6", "DATA", true},
 	typeBRID:           {"6", "DATA", true},
 }
@@ -202,8 +202,8 @@ func appendField(b []byte, kind byte, w word, origin []byte) ([]byte, error) {
 		return appendHash(b, kind, text)
 	case 'g':
 		return appendGroups(b, text)
-	case 'y':
-		return appendScheme(b, w)
+	case 'Y', 'y':
+		return appendNotified(b, kind, w)
 	}
 	panic("zonefile: unknown kind of field")
 }

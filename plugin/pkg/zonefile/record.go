@@ -127,6 +127,8 @@ func (p *Parser) rdata(words []word) (err error) {
 	switch {
 	case r.Type == dns.TypeAMTRELAY:
 		b, err = appendRelay(b, words, origin)
+	case r.Type == dns.TypeNXT:
+		b, err = appendNXT(b, words, origin)
 	case r.Type == typeWALLET || r.Type == typeCLA:
 		b, err = appendStrings(b, words)
 	case r.Type == dns.TypeISDN && len(words) == 1: // without a subaddress, which miekg/dns would make an empty one
@@ -185,13 +187,14 @@ func (p *Parser) other(b []byte, words []word) ([]byte, error) {
 	fmt.Fprintf(&text, ". 0 %s %s", dns.Class(p.record.Class), dns.Type(p.record.Type))
 	for _, w := range words {
 		text.WriteByte(' ')
-		if w.quoted {
+		quoted := w.quoted && p.record.Type != dns.TypeGPOS // whose numbers miekg/dns reads as they are only
+		if quoted {
 			text.WriteByte('"')
 		} else if p.record.Type == dns.TypeSVCB || p.record.Type == dns.TypeHTTPS {
 			w.text = namedKey(w.text)
 		}
 		text.Write(w.text)
-		if w.quoted {
+		if quoted {
 			text.WriteByte('"')
 		}
 	}

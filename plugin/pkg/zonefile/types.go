@@ -2,6 +2,8 @@ package zonefile
 
 import (
 	"bytes"
+	"encoding/binary"
+	"math"
 
 	"github.com/miekg/dns"
 )
@@ -27,10 +29,40 @@ var types = func() map[string]uint16 {
 	return m
 }()
 
-// appendScheme appends the scheme of a DSYNC record (RFC 9859 §2.2): the one mnemonic, or a number.
-func appendScheme(b []byte, w word) ([]byte, error) {
-	if bytes.EqualFold(w.text, []byte("NOTIFY")) {
+// appendNotified appends the type of a DSYNC record (RFC 9859 §2.2), as such or as a mere number, or its scheme: the
+// one mnemonic, or a number.
+func appendNotified(b []byte, kind byte, w word) ([]byte, error) {
+	if kind == 'y' && bytes.EqualFold(w.text, []byte("NOTIFY")) {
 		return append(b, 1), nil
 	}
-	return appendField(b, 'b', w, nil)
+	if kind == 'y' {
+		return appendField(b, 'b', w, nil)
+	}
+	if n, ok := parseNumber(w.text, math.MaxUint16); ok {
+		return binary.BigEndian.AppendUint16(b, uint16(n)), nil
+	}
+	return appendField(b, 'T', w, nil)
+}
+
+// appendNXT appends the data of an NXT record (RFC 2535 §5.2): the next name, and one bitmap of types below 128.
+func appendNXT(b []byte, words []word, origin []byte) ([]byte, error) {
+	if len(words) == 0 {
+		return b, errNoData
+	}
+	b, err := appendField(b, 'n', words[0], origin)
+	if err != nil {
+		return b, err
+	}
+	at := len(b)
+	for _, w := range words[1:] {
+		t, ok := parseType(w.text)
+		if !ok || t == 0 || t > 127 {
+			return b, unknownType(w.text)
+		}
+		for len(b)-at <= int(t>>3) {
+			b = append(b, 0)
+		}
+		b[at+int(t>>3)] |= 0x80 >> (t & 7)
+	}
+	return b, nil
 }

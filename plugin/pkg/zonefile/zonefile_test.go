@@ -429,7 +429,7 @@ func FuzzZoneFile(f *testing.F) {
 }
 
 // misread is the types that miekg/dns does not read as their RFCs have them.
-var misread = regexp.MustCompile(`(?i)LOC|AMTRELAY|NXT|DSYNC|HHIT|BRID|WALLET|CLA|WKS|NSAP|ATMA|A6|SINK|DOA|IPN|X25|ISDN|TYPE0*(19|20|29|30|66|67|68|260|262|263)`)
+var misread = regexp.MustCompile(`(?i)LOC|GPOS|AMTRELAY|NXT|DSYNC|HHIT|BRID|WALLET|CLA|WKS|NSAP|ATMA|A6|SINK|DOA|IPN|X25|ISDN|TYPE0*(19|20|29|30|66|67|68|260|262|263)`)
 
 var quoteInWord = regexp.MustCompile(`[^\s"]"`)
 
