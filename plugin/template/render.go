@@ -14,7 +14,7 @@ type rendered struct {
 	name, class, qtype string
 	sections           [3][]dns.RR
 	wire               [3][]byte // the same in wire form, with names in full
-	broken             bool      // there is no such form
+	broken             bool      // there is no such form, or it is for the message lane: an OPT record is a reply's own
 }
 
 // keep is how many questions a stanza remembers.
@@ -70,7 +70,7 @@ func newRendered(d *data, sections [3][]dns.RR) *rendered {
 	for s, rrs := range sections {
 		for _, rr := range rrs {
 			var err error
-			if k.wire[s], err = wire.AppendRR(k.wire[s], rr); err != nil {
+			if k.wire[s], err = wire.AppendRR(k.wire[s], rr); err != nil || rr.Header().Rrtype == dns.TypeOPT {
 				k.wire = [3][]byte{} // it goes as a message, where the error is told
 				k.broken = true
 				return k

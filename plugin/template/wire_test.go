@@ -97,6 +97,19 @@ func TestLanes(t *testing.T) {
 	}
 }
 
+// A record that is rendered as OPT is the OPT record of the reply, in which its options are, and not one beside it.
+func TestOPTInLanes(t *testing.T) {
+	h := serving(t, "template IN TXT example {\nadditional \"{{ .Zone }} 60 IN TYPE41 \\# 8 0003000461626364\"\n}")
+	m := new(dns.Msg).SetQuestion("www.example.", dns.TypeTXT).SetEdns0(1232, false)
+	if got, want, ok := inLanes(t, &h, m); ok {
+		t.Errorf("in the wire lane\n%s\nas a message\n%s", got, want)
+	}
+	rec := &lastMessage{}
+	if _, err := h.ServeDNS(context.Background(), rec, m); err != nil || rec.m == nil || rec.m.IsEdns0() == nil || len(rec.m.IsEdns0().Option) != 1 {
+		t.Error(rec.m, err)
+	}
+}
+
 // inLanes is what h makes of m in the wire lane, and as a message. It reports false if the wire lane leaves it to the other.
 func inLanes(t *testing.T, h *Handler, m *dns.Msg) (got, want string, ok bool) {
 	t.Helper()
