@@ -26,8 +26,12 @@ func MsgLen(m *dns.Msg) int {
 func rrLen(rr dns.RR) int {
 	n := dns.Len(rr)
 	switch rr := rr.(type) {
-	case *dns.A, *dns.AAAA, *dns.NS, *dns.CNAME, *dns.PTR, *dns.MX, *dns.SOA, *dns.SRV, *dns.DNAME, *dns.DS, *dns.NSEC, *dns.OPT, *dns.TSIG:
+	case *dns.A, *dns.AAAA, *dns.NS, *dns.CNAME, *dns.PTR, *dns.MX, *dns.SOA, *dns.SRV, *dns.DNAME, *dns.DS, *dns.OPT, *dns.TSIG:
 		return n
+	case *dns.NSEC:
+		if len(rr.TypeBitMap) > 0 { // Len has two octets for a list of none
+			return n
+		}
 	case *dns.RRSIG:
 		return n - strings.Count(rr.Signature, "=")
 	case *dns.DNSKEY:
