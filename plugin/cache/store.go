@@ -12,11 +12,11 @@ import (
 type store struct {
 	capacity int64
 	budget   *budget
-	n        atomic.Int64           // answers
-	octets   *atomic.Int64          // of the budget, that its entries use
-	counts   atomic.Pointer[counts] // where evictions are counted; nil until something was kept
-	class    int                    // in counts
-	large    atomic.Bool            // it was, when somebody looked; see isLarge
+	n        atomic.Int64                  // answers
+	octets   *atomic.Int64                 // of the budget, that its entries use
+	counts   atomic.Pointer[counts]        // where evictions are counted; nil until something was kept
+	class    int                           // in counts
+	large    atomic.Bool                   // it was, when somebody looked; see isLarge
 	shards   [shards]atomic.Pointer[shard] // nil before the first entry
 }
 
