@@ -99,6 +99,36 @@ func TestReload(t *testing.T) {
 	}
 }
 
+// No cache is swept when it is over: one that was replaced, one of a configuration that did not start, whether it had taken over what is kept or
+// not, and the last one.
+func TestSweepersEnd(t *testing.T) {
+	u := newUpstream(t, 0)
+	block := func(capacity string) string {
+		return ".:0 {\nbind 127.0.0.1\nbothlanes\ncache {\nsuccess " + capacity + "\n}\nforward . " + u.addr + "\n}"
+	}
+	const fails = "\nexample.net:0 {\nbind 192.0.2.1\n}"
+	before := len(madeBelow)
+	s := serve(t, block("5000"))
+	if made := madeBelow[before:]; len(made) != 1 || made[0].sweeper == nil {
+		t.Fatalf("%d caches, or it is not swept", len(made))
+	}
+	for _, next := range []string{block("5000") + fails, block("5001") + fails, block("5000"), block("5002")} {
+		if ok := s.reload(next); ok == strings.HasSuffix(next, fails) {
+			t.Errorf("the reload went well: %v", ok)
+		}
+	}
+	s.end()
+	made := madeBelow[before:]
+	if len(made) != 5 {
+		t.Errorf("%d caches were made", len(made))
+	}
+	for i, c := range made {
+		if c.sweeper != nil {
+			t.Errorf("cache %d is swept", i)
+		}
+	}
+}
+
 // What was asked for before a reload, and comes when it is over, is kept unless an alias in it may lead elsewhere now.
 func TestReloadWhileAsking(t *testing.T) {
 	alias := []string{"example.org. 300 IN CNAME x.org.", "x.org. 30 IN A 192.0.2.1"}

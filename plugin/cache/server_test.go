@@ -26,7 +26,12 @@ func init() {
 	at := slices.Index(dnsserver.Directives, "cache")
 	dnsserver.Directives = slices.Insert(slices.Insert(dnsserver.Directives, at+1, "foreign", "mutable", "asking"), at, "bothlanes")
 	plugin.Register("bothlanes", func(c *caddy.Controller) error {
-		dnsserver.GetConfig(c).AddPlugin(func(next plugin.Handler) plugin.Handler { return &bothLanes{next: next} })
+		dnsserver.GetConfig(c).AddPlugin(func(next plugin.Handler) plugin.Handler {
+			if below, ok := next.(*Cache); ok {
+				madeBelow = append(madeBelow, below)
+			}
+			return &bothLanes{next: next}
+		})
 		return nil
 	})
 	plugin.Register("mutable", func(c *caddy.Controller) error {
@@ -49,6 +54,7 @@ func init() {
 type bothLanes struct{ next plugin.Handler }
 
 var byMessage atomic.Int64 // queries in the message lane
+var madeBelow []*Cache     // those below a bothLanes, in the order in which they were made
 
 func (b *bothLanes) Name() string             { return "bothlanes" }
 func (b *bothLanes) WireSelf() plugin.Handler { return b }
