@@ -211,3 +211,21 @@ func FuzzOptions(f *testing.F) {
 		}
 	})
 }
+
+// The options of an OPT record are the same whatever its owner is, which should be the root: plugins, templates and clients may have
+// another one, or forget it.
+func TestOptionsOfAnyOwner(t *testing.T) {
+	for _, owner := range []string{".", "", "www.example.org."} {
+		m := new(dns.Msg).SetQuestion("example.org.", dns.TypeA)
+		m.Extra = []dns.RR{&dns.OPT{Hdr: dns.RR_Header{Name: owner, Rrtype: dns.TypeOPT, Class: 1232}, Option: []dns.EDNS0{&dns.EDNS0_LOCAL{Code: 65001, Data: []byte("x")}}}}
+		var w Reply
+		w.Reset(nil)
+		if err := w.SetMsgOPT(m); err != nil || string(w.Options()) != "\xFD\xE9\x00\x01x" {
+			t.Errorf("owner %q: reply's options %x, %v", owner, w.Options(), err)
+		}
+		var q Query
+		if err := q.SetMsg(m, Peer{}); err != nil || string(q.EDNS().Options) != "\xFD\xE9\x00\x01x" {
+			t.Errorf("owner %q: query's options %x, %v", owner, q.EDNS().Options, err)
+		}
+	}
+}

@@ -56,10 +56,11 @@ func (q *Query) Msg() (*dns.Msg, error) {
 	return m, nil
 }
 
-// packOptions is the RDATA of opt.
+// packOptions is the RDATA of opt, whose owner may be any name.
 func packOptions(opt *dns.OPT) ([]byte, OptionSet) {
-	buf := make([]byte, dns.Len(opt)+16)
-	n, err := dns.PackRR(opt, buf, 0, nil, false)
+	root := dns.OPT{Hdr: dns.RR_Header{Name: ".", Rrtype: dns.TypeOPT}, Option: opt.Option}
+	buf := make([]byte, dns.Len(&root)+16)
+	n, err := dns.PackRR(&root, buf, 0, nil, false)
 	if err != nil || n < 11 {
 		return nil, HasOther
 	}
