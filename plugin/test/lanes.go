@@ -130,6 +130,10 @@ func asMessage(h Handler, r *dns.Msg) string {
 	if m == nil && slices.Contains([]int{dns.RcodeServerFailure, dns.RcodeRefused, dns.RcodeFormatError, dns.RcodeNotImplemented}, rcode) {
 		m = new(dns.Msg).SetRcode(r, rcode)
 	}
+	if m != nil && r.IsEdns0() == nil { // the server takes it out
+		m = m.Copy()
+		m.Extra = slices.DeleteFunc(m.Extra, func(rr dns.RR) bool { return rr.Header().Rrtype == dns.TypeOPT })
+	}
 	return describe(m, err)
 }
 
