@@ -17,8 +17,8 @@ type rendered struct {
 	broken             bool      // there is no such form, or it is for the message lane: an OPT record is a reply's own
 }
 
-// keep is how many questions a stanza remembers.
-const keep = 1024
+// mostKept is how many questions a stanza remembers.
+const mostKept = 1024
 
 // remember lets t keep what it renders, if all of it follows from the question alone and is not
 // had as records already.
@@ -33,7 +33,7 @@ func (t *template) remember() {
 		}
 	}
 	if worth {
-		t.kept = cache.New[*rendered](keep)
+		t.kept = cache.New[*rendered](mostKept)
 	}
 }
 
@@ -42,26 +42,36 @@ func (t *template) records(d *data, labels []string) (sections [3][]dns.RR, err 
 	if t.kept == nil {
 		return t.render(d, labels)
 	}
-	k, err := t.forQuestion(d, labels)
-	if err != nil {
-		return sections, err
+	k := t.had(d.Name, d.Class, d.Type)
+	if k == nil {
+		if k, err = t.keep(d, labels); err != nil {
+			return sections, err
+		}
 	}
 	return copied(k.sections), nil
 }
 
-// forQuestion is what t makes of d's question: what was kept, or is kept now. labels are as those of records.
-func (t *template) forQuestion(d *data, labels []string) (*rendered, error) {
-	key := cache.Hash([]byte(d.Name + " " + d.Class + " " + d.Type))
-	if k, ok := t.kept.Get(key); ok && k.name == d.Name && k.class == d.Class && k.qtype == d.Type {
-		return k, nil
+// had is what is kept for a question, nil if nothing.
+func (t *template) had(name, class, qtype string) *rendered {
+	if k, ok := t.kept.Get(hashOf(name, class, qtype)); ok && k.name == name && k.class == class && k.qtype == qtype {
+		return k
 	}
+	return nil
+}
+
+// keep renders the records for d's question, and keeps them for the next one. labels are as those of records.
+func (t *template) keep(d *data, labels []string) (*rendered, error) {
 	sections, err := t.render(d, labels)
 	if err != nil {
 		return nil, err
 	}
 	k := newRendered(d, sections)
-	t.kept.Add(key, k)
+	t.kept.Add(hashOf(d.Name, d.Class, d.Type), k)
 	return k, nil
+}
+
+func hashOf(name, class, qtype string) uint64 {
+	return cache.Hash([]byte(name + " " + class + " " + qtype))
 }
 
 // newRendered is sections as what was rendered for d. It takes them over.

@@ -23,22 +23,17 @@ var anyName = regexp.MustCompile(".*")
 
 // settle finds out whether t is settled by the question.
 func (t *template) settle() {
-	t.counted = new(counted)
 	if len(t.vars) > 0 || len(t.conditions) > 0 || t.rcode > 0xF {
 		return
 	}
 	for s := range t.sections {
 		for i := range t.sections[s] {
-			r := &t.sections[s][i]
-			if r.never != nil || !r.questionOnly() || r.fixed != nil && !r.pack() {
-				return
-			}
-			if t.kept == nil && r.fixed == nil {
+			if r := &t.sections[s][i]; t.kept == nil && (r.fixed == nil || !r.pack()) {
 				return
 			}
 		}
 	}
-	t.settled = true
+	t.settled, t.counted = true, new(counted)
 }
 
 // pack makes the wire form of a fixed record.
@@ -136,10 +131,16 @@ func (t *template) addRecords(w *wire.Reply, q *wire.Query, zone, name, qtype st
 		}
 		return true
 	}
-	d := &data{Zone: zone, Name: name, Class: "IN", Type: qtype}
-	t.matchName(d)
-	k, err := t.forQuestion(d, nil)
-	if err != nil || k.broken {
+	k := t.had(name, "IN", qtype)
+	if k == nil {
+		d := &data{Zone: zone, Name: name, Class: "IN", Type: qtype}
+		t.matchName(d)
+		var err error
+		if k, err = t.keep(d, nil); err != nil {
+			return false
+		}
+	}
+	if k.broken {
 		return false
 	}
 	for s, b := range k.wire {
