@@ -145,19 +145,25 @@ func textOf(c *caddy.Controller) string {
 	return b.String()
 }
 
-// aroundOf is what all blocks say, made once for an instance.
+// aroundOf is what all blocks say.
 func aroundOf(c *caddy.Controller) string {
-	const key = "cache/around"
-	text, ok := c.Get(key).(string)
-	if !ok {
+	return once(c, "cache/around", func() string {
 		h := sha256.New()
 		for _, block := range dnsserver.Blocks(c) {
 			io.WriteString(h, textOf(&block))
 		}
-		text = string(h.Sum(nil))
-		c.Set(key, text)
+		return string(h.Sum(nil))
+	})
+}
+
+// once is what find finds, which is the same for all blocks: a Corefile may have thousands, and find looks at all of them.
+func once[T any](c *caddy.Controller, key string, find func() T) T {
+	found, ok := c.Get(key).(T)
+	if !ok {
+		found = find()
+		c.Set(key, found)
 	}
-	return text
+	return found
 }
 
 // module is the path of our packages.

@@ -48,28 +48,24 @@ func (l listeners) hear(host string) bool {
 	return err == nil && ip.IsLoopback() && len(l) > 0
 }
 
-// listenersOf are those of all server blocks, by port, made once for an instance: a Corefile may have thousands of blocks. All *bind* have been set up
-// before the first cache.
+// listenersOf are those of all server blocks, by port. All *bind* have been set up before the first cache.
 func listenersOf(c *caddy.Controller) map[string]listeners {
-	const key = "cache/listeners"
-	all, ok := c.Get(key).(map[string]listeners)
-	if !ok {
-		all = map[string]listeners{}
+	return once(c, "cache/listeners", func() map[string]listeners {
+		all := map[string]listeners{}
 		for _, block := range dnsserver.Blocks(c) {
 			for _, key := range block.ServerBlockKeys {
-				if _, _, port, err := dnsserver.SplitProtocolHostPort(key); err == nil {
-					at := all[port]
-					if at == nil {
-						at = listeners{}
-						all[port] = at
-					}
-					for _, host := range dnsserver.GetConfig(&block).ListenHosts {
-						at[host] = struct{}{}
-					}
+				_, _, port, err := dnsserver.SplitProtocolHostPort(key)
+				if err != nil {
+					continue
+				}
+				if all[port] == nil {
+					all[port] = listeners{}
+				}
+				for _, host := range dnsserver.GetConfig(&block).ListenHosts {
+					all[port][host] = struct{}{}
 				}
 			}
 		}
-		c.Set(key, all)
-	}
-	return all
+		return all
+	})
 }
