@@ -195,9 +195,6 @@ func normalize(name string) string { return plugin.Name(presented(name)).Normali
 
 // presented is text with each octet as it stands in the texts of names: a\046b as a\.b, and ä as \195\164.
 func presented(text string) string {
-	if !strings.ContainsFunc(text, func(r rune) bool { return r <= ' ' || r > '~' || strings.ContainsRune("\"'();@\\", r) }) {
-		return text
-	}
 	var b []byte
 	for len(text) > 0 {
 		c, n := text[0], 1

@@ -2,8 +2,9 @@
 //
 //	files ──plugin tsig──Set──▶ Ring ──Key──▶ listeners, secondaries, notifications
 //
-// Who uses a key asks for it each time, and keeps it for one exchange only. The package reads no files, and makes and
-// checks no signatures. A Ring may be used by any number of goroutines; a nil one has no keys. Start at Ring.
+// Who uses a key asks for it each time, and keeps it for one exchange only. Verify checks what it has signed. The
+// package reads no files, and makes no signatures. A Ring may be used by any number of goroutines; a nil one has no
+// keys. Start at Ring.
 package keyring
 
 import (
