@@ -185,15 +185,22 @@ func TestSignalsWhileStarting(t *testing.T) {
 	}
 }
 
-// The end is not forgotten when it is asked for during a reload, and another reload waits already.
-func TestEndDuringReload(t *testing.T) {
+// slowFiles are a Corefile whose plugin waits at its start, and the file that it waits for, which is there.
+func slowFiles(t *testing.T) (corefile, starts string) {
+	t.Helper()
 	folder := t.TempDir()
-	corefile, starts := filepath.Join(folder, "Corefile"), filepath.Join(folder, "go")
+	corefile, starts = filepath.Join(folder, "Corefile"), filepath.Join(folder, "go")
 	for file, text := range map[string]string{corefile: "example.org:0 {\n slow\n}\n", starts: ""} {
 		if err := os.WriteFile(file, []byte(text), 0o644); err != nil {
 			t.Fatal(err)
 		}
 	}
+	return corefile, starts
+}
+
+// The end is not forgotten when it is asked for during a reload, and another reload waits already.
+func TestEndDuringReload(t *testing.T) {
+	corefile, starts := slowFiles(t)
 	program, out := begin(t, corefile)
 	stuck := time.AfterFunc(20*time.Second, func() { program.Process.Kill() })
 	defer stuck.Stop()
@@ -222,13 +229,7 @@ func TestEndDuringReload(t *testing.T) {
 // An upgrade is not forgotten when it is asked for during a reload, and another reload waits already. Each reload comes
 // once.
 func TestUpgradeDuringReload(t *testing.T) {
-	folder := t.TempDir()
-	corefile, starts := filepath.Join(folder, "Corefile"), filepath.Join(folder, "go")
-	for file, text := range map[string]string{corefile: "example.org:0 {\n slow\n}\n", starts: ""} {
-		if err := os.WriteFile(file, []byte(text), 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
+	corefile, starts := slowFiles(t)
 	program, out := begin(t, corefile)
 	stuck := time.AfterFunc(30*time.Second, func() { program.Process.Kill() })
 	defer stuck.Stop()
@@ -297,13 +298,7 @@ func deep(n int) {
 // The end does not wait for a reload that does not come to its end.
 func TestEndDuringReloadThatHangs(t *testing.T) {
 	for _, by := range []syscall.Signal{syscall.SIGTERM, syscall.SIGQUIT} {
-		folder := t.TempDir()
-		corefile, starts := filepath.Join(folder, "Corefile"), filepath.Join(folder, "go")
-		for file, text := range map[string]string{corefile: "example.org:0 {\n slow\n}\n", starts: ""} {
-			if err := os.WriteFile(file, []byte(text), 0o644); err != nil {
-				t.Fatal(err)
-			}
-		}
+		corefile, starts := slowFiles(t)
 		program, out := begin(t, corefile)
 		stuck := time.AfterFunc(20*time.Second, func() { program.Process.Kill() })
 		defer stuck.Stop()
